@@ -1,4 +1,4 @@
-import { Clock, Effect, Either, Redacted } from "effect"
+import { Array as Arr, Clock, Duration, Effect, Either, Redacted } from "effect"
 import { checkIdentity } from "../Chains/providers/chainIdentity.ts"
 import {
   balanceAt,
@@ -38,6 +38,8 @@ const usefulDepth = 128
 /** Block ranges tried with eth_getLogs, and the one that catches up in reasonable time. */
 const ranges = [10, 100, 1_000, 2_000, 10_000] as const
 const usefulRange = 100
+/** Calls in the longest batches that are sent. */
+const longestBatch = 100
 /** Blocks searched for a transaction to trace. */
 const searched = 5
 
@@ -144,6 +146,23 @@ const logRange = Effect.fn("Doctor.logRange")(function* (name: string, { client,
     : ok(name, finding)
 })
 
+/** Where the provider takes shorter batches than those that are sent: how long, and what that costs. */
+const batches = Effect.fn("Doctor.batches")(function* (
+  name: string,
+  { client }: Seen,
+  { pollInterval }: ChainSettings
+) {
+  if (client.batchLimit === undefined) return []
+  yield* Effect.ignore(client.send(Arr.replicate(getChainId, longestBatch)))
+  const most = yield* client.batchLimit
+  if (most >= longestBatch) return []
+  if (most > 1) return [ok(name, `it takes ${most} calls in a batch: long reads take more requests`)]
+  // Each look and each read are two calls.
+  const looks = Duration.toMillis("1 day") / Math.max(1, Duration.toMillis(pollInterval))
+  const finding = `it takes no batches: up to ${Math.round(2 * looks).toLocaleString("en-US")} requests more a day, one for each call, while payments are open`
+  return [warn(name, finding, "use one that takes batches, or raise poll_interval")]
+})
+
 const wrongChain = (name: string, { chainId }: ChainSettings, found: number) =>
   fail(name, `it serves chain ${found}, and ${chainId} is configured`, "check rpc_urls and chain_id")
 
@@ -207,7 +226,8 @@ const examineProvider = Effect.fn("Doctor.provider")(
       ...known,
       yield* capabilities(`${name} capabilities`, seen),
       yield* stateDepth(`${name} state`, seen),
-      yield* logRange(`${name} logs`, seen, chain)
+      yield* logRange(`${name} logs`, seen, chain),
+      ...(yield* batches(`${name} batches`, seen, chain))
     ]
     const examined: Examined = { seen, findings }
     return examined

@@ -8,7 +8,13 @@ export interface Call {
   readonly method: string
 }
 
-export type Handler = (calls: ReadonlyArray<Call>, response: ServerResponse, request: IncomingMessage) => void
+/** `isBatch`: the calls came in a list. */
+export type Handler = (
+  calls: ReadonlyArray<Call>,
+  response: ServerResponse,
+  request: IncomingMessage,
+  isBatch: boolean
+) => void
 
 export const key = "s3cr3t-k3y-0123456789"
 
@@ -20,7 +26,10 @@ export const provider = (handle: Handler) =>
       const server = createServer((request, response) => {
         const parts: Array<Buffer> = []
         request.on("data", (part: Buffer) => parts.push(part))
-        request.on("end", () => handle(JSON.parse(Buffer.concat(parts).toString()), response, request))
+        request.on("end", () => {
+          const body: Call | ReadonlyArray<Call> = JSON.parse(Buffer.concat(parts).toString())
+          handle([body].flat() as ReadonlyArray<Call>, response, request, Array.isArray(body))
+        })
       })
       server.on("connection", () => connections++)
       server.listen(0, "127.0.0.1", () => {
@@ -37,8 +46,11 @@ export const provider = (handle: Handler) =>
 
 export const answering =
   (answers: (calls: ReadonlyArray<Call>) => unknown): Handler =>
-  (calls, response) =>
-    response.setHeader("content-type", "application/json").end(JSON.stringify(answers(calls)))
+  (calls, response, _request, isBatch) => {
+    const all = answers(calls)
+    const answer = Array.isArray(all) && all.length === 1 && !isBatch ? all[0] : all
+    response.setHeader("content-type", "application/json").end(JSON.stringify(answer))
+  }
 
 export const results = (calls: ReadonlyArray<Call>) =>
   calls.map(({ id, method }) => ({ jsonrpc: "2.0", id, result: `0x${method.length}` }))

@@ -4,7 +4,7 @@ import type { RpcError, RpcReason } from "../rpc/RpcError.ts"
 /** Blocks of one commit where full blocks are read; the next commit follows at once. */
 const maxFullBlocks = 100
 /** Reasons with which a provider refuses a range that is too large, or may be. */
-export const refusals: ReadonlySet<RpcReason> = new Set(["too_large", "range", "refused"])
+export const refusals: ReadonlySet<RpcReason> = new Set(["too_large", "range", "refused", "unsupported"])
 /** Reasons after which a smaller range may succeed. */
 export const rangeErrors: ReadonlySet<RpcReason> = new Set([...refusals, "timeout", "http"])
 /** Ranges of the size of a known limit that succeed before a larger one is tried. */

@@ -32,6 +32,11 @@ export class RateLimiter {
     return this.#perSecond
   }
 
+  /** Whether a refusal cannot lower it. */
+  get isSlowest(): boolean {
+    return this.#perSecond <= slowest
+  }
+
   /** Reserves some calls, and returns for how many milliseconds they have to wait. */
   reserve(calls: number, now: number): number {
     this.#count(calls, now)

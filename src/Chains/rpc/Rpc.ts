@@ -1,19 +1,19 @@
 /**
  * The JSON-RPC client of one provider. It sends calls in batches over kept connections, each with a deadline and bounds
- * on its response, waits for its rate limiter, and splits batches that the provider finds too long. Every failure is an
- * `RpcError`; results are unchecked until `sendBatch` of methods.ts decodes them. The URL is a secret: only its host is
- * shown, and error texts are scrubbed. `Providers` makes the clients.
+ * on its response; batching.ts says how many calls in which batches. Every failure is an `RpcError`; results are
+ * unchecked until `sendBatch` of methods.ts decodes them. The URL is a secret: only its host is shown, and error texts
+ * are scrubbed. `Providers` makes the clients.
  */
-import { Array as Arr, Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
+import { Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
 import { Agent, type Dispatcher } from "undici"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
 import { cut } from "../../Domain/wellFormed.ts"
+import { makeBatching } from "./batching.ts"
 import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./batchResponse.ts"
-import { RateLimiter } from "./RateLimiter.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
 import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from "./readResponse.ts"
 
-/** For one batch, after the rate limiter: connecting, sending, waiting and reading the whole response. */
+/** For one batch: connecting, sending, waiting and reading the whole response. */
 const deadline = Duration.seconds(5)
 /** How long an unused connection is kept, unless the provider says less. */
 const keepAlive = Duration.seconds(30)
@@ -46,19 +46,20 @@ export interface RpcClient {
   readonly sendEach: (calls: ReadonlyArray<RpcRequest>) => Effect.Effect<ReadonlyArray<CallResult>, RpcError>
   /** Current values. */
   readonly counters: Counters
+  /** The most calls of a batch that the provider takes, as far as it has refused longer ones; else infinite. */
+  readonly batchLimit?: Effect.Effect<number>
 }
 
 /** Run after each response of a provider, by the fiber that sent the calls. The watcher notes its progress with it. */
 export const onAnswer = FiberRef.unsafeMake<Effect.Effect<void>>(Effect.void)
 
 /** Completes a client. Its `send` fails with an error that the provider reports before one for a missing response. */
-export const makeClient = ({ counters, host, sendEach: exchange }: Omit<RpcClient, "send">): RpcClient => {
+export const makeClient = ({ sendEach: exchange, ...client }: Omit<RpcClient, "send">): RpcClient => {
   const sendEach: RpcClient["sendEach"] = (calls) =>
     Effect.tap(exchange(calls), () => Effect.flatten(FiberRef.get(onAnswer)))
   return {
-    host,
+    ...client,
     sendEach,
-    counters,
     send: (calls) =>
       Effect.flatMap(sendEach(calls), (replies) => {
         const errors = replies.flatMap((reply) => (Either.isLeft(reply) ? [reply.left] : []))
@@ -120,18 +121,6 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
     ...(url.username === "" ? {} : { authorization: basicAuthorization(url) })
   }
   const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
-  let batchLimit = Number.POSITIVE_INFINITY
-  const rateLimiter = new RateLimiter()
-
-  /** Waits until the rate limiter allows these calls. */
-  const waitForRate = (calls: number) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const wait = rateLimiter.reserve(calls, now)
-      if (wait === 0) return Effect.void
-      return Effect.onInterrupt(Effect.sleep(wait), () => Effect.sync(() => rateLimiter.giveBack(calls)))
-    })
-
-  const noteRefusal = Effect.map(Clock.currentTimeMillis, (now) => rateLimiter.refused(now))
 
   /** One HTTP request and response. */
   const post = (body: string, bounds: JsonBounds, failed: MakeRpcError) =>
@@ -155,48 +144,27 @@ const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
       })
     )
 
-  const exchange = Effect.fn("Rpc.send")(
-    function* (calls: ReadonlyArray<RpcRequest>) {
-      const methods = methodsOf(calls)
-      const failed: MakeRpcError = (reason, detail, { method = methods, ...more } = {}) =>
-        new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
-      const body = JSON.stringify(
-        calls.map((call, id) => ({ jsonrpc: "2.0", id, method: call.method, params: call.params }))
-      )
-      yield* waitForRate(calls.length)
-      counters.calls += calls.length
-      counters.batches += 1
-      counters.sent += Buffer.byteLength(body)
+  const exchange = Effect.fn("Rpc.send")(function* (calls: ReadonlyArray<RpcRequest>) {
+    const methods = methodsOf(calls)
+    const failed: MakeRpcError = (reason, detail, { method = methods, ...more } = {}) =>
+      new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
+    const objects = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }))
+    // Some providers take no batches, and no list of one call.
+    const body = JSON.stringify(objects.length === 1 ? objects[0] : objects)
+    counters.calls += calls.length
+    counters.batches += 1
+    counters.sent += Buffer.byteLength(body)
 
-      const { isGood, retryAfter, status, text, value } = yield* post(body, boundsOfBatch(calls), failed)
-      if (!isGood) {
-        const now = yield* Clock.currentTimeMillis
-        return yield* badStatus(status, text, value, retryAfterOf(status, retryAfter, now), methods, failed)
-      }
-      if (value === undefined) return yield* failed("garbage", "no JSON")
-      const replies = yield* resultsInOrder(calls, value, failed)
-      const isRefusal = (reply: CallResult) => Either.isLeft(reply) && reply.left.reason === "rate_limited"
-      if (replies.some(isRefusal)) yield* noteRefusal
-      return replies
-    },
-    Effect.tapError(({ reason }) => (reason === "rate_limited" ? noteRefusal : Effect.void))
-  )
+    const { isGood, retryAfter, status, text, value } = yield* post(body, boundsOfBatch(calls), failed)
+    if (!isGood) {
+      const now = yield* Clock.currentTimeMillis
+      return yield* badStatus(status, text, value, retryAfterOf(status, retryAfter, now), methods, failed)
+    }
+    if (value === undefined) return yield* failed("garbage", "no JSON")
+    // Many calls may follow each other alone: each response is progress.
+    yield* Effect.flatten(FiberRef.get(onAnswer))
+    return yield* resultsInOrder(calls, value, failed)
+  })
 
-  /** Sends one batch, or several of the size that the provider takes. None exceeds the calls of a second. */
-  const sendEach = (calls: ReadonlyArray<RpcRequest>): Effect.Effect<ReadonlyArray<CallResult>, RpcError> =>
-    Effect.suspend(() => {
-      const atOnce = Math.min(batchLimit, Math.floor(rateLimiter.perSecond))
-      return calls.length > atOnce
-        ? Effect.map(Effect.forEach(Arr.chunksOf(calls, atOnce), sendEach, { concurrency: 1 }), Arr.flatten)
-        : Effect.catchIf(
-            exchange(calls),
-            ({ maxCalls }) => maxCalls !== undefined && maxCalls < calls.length,
-            ({ maxCalls = batchLimit }) => {
-              batchLimit = maxCalls
-              return sendEach(calls)
-            }
-          )
-    })
-
-  return makeClient({ host: url.host, sendEach, counters })
+  return makeClient({ host: url.host, counters, ...makeBatching(exchange) })
 }

@@ -53,7 +53,9 @@ export const badStatus = (
   const error = Predicate.isRecord(first) ? first.error : undefined
   const { reason, ...limits } = meaningOf(error ?? text, methods)
   if (status === 429) return failed("rate_limited", detail, { retryAfter })
-  return failed(reason === "refused" ? "http" : reason, detail, { ...limits, retryAfter })
+  // With 400, an error in JSON-RPC's form is of the calls; with other statuses it may be of the key or the gateway.
+  const byStatus = status === 413 ? "too_large" : status === 400 && error !== undefined ? "refused" : "http"
+  return failed(reason === "refused" ? byStatus : reason, detail, { ...limits, retryAfter })
 }
 
 /** Retry-After by RFC 9110, seconds or a date, as milliseconds from `now` on; undefined for other statuses. */
@@ -70,14 +72,15 @@ export const resultsInOrder = (
   responses: unknown,
   failed: MakeRpcError
 ): Effect.Effect<ReadonlyArray<CallResult>, RpcError> => {
-  if (!Array.isArray(responses)) {
+  const isList = Array.isArray(responses)
+  if (!isList && calls.length !== 1) {
     // A batch that is refused as a whole gets a single error.
     return Predicate.isRecord(responses) && responses.error !== undefined
       ? refusal(responses.error, failed, methodsOf(calls))
       : failed("garbage", "the response to a batch is not a list")
   }
   const replies = new Map<number, CallResult>()
-  for (const response of responses as ReadonlyArray<unknown>) {
+  for (const response of (isList ? responses : [responses]) as ReadonlyArray<unknown>) {
     if (!Predicate.isRecord(response)) return failed("garbage", "a response is not an object")
     const { error, id, result } = response
     const call = typeof id === "number" ? calls[id] : undefined

@@ -39,13 +39,7 @@ describe("Rpc", () => {
 
   it.scoped.each([
     ["a status", (_: ReadonlyArray<Call>, response: ServerResponse) => void response.writeHead(429).end()],
-    [
-      "an answer to one call",
-      answering(([first, ...rest]) => [
-        { id: first?.id, error: { code: -32005, message: "rate limit" } },
-        ...results(rest)
-      ])
-    ]
+    ["an error", answering(() => ({ error: { code: -32005, message: "rate limit" } }))]
   ] as const)(
     "after a refusal by %s, sends half as many calls a second, and none at once that are more",
     ([, refuse]) =>
@@ -77,10 +71,10 @@ describe("Rpc", () => {
   })
 
   live("sends user and password of the URL as a header, and only to that provider", function* () {
-    const { url } = yield* provider((calls, response, request) =>
+    const { url } = yield* provider((calls, response, request, isBatch) =>
       answering(() =>
         results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
-      )(calls, response, request)
+      )(calls, response, request, isBatch)
     )
     const client = yield* clientFor(url.replace("//", "//us%40er:pass@"))
     expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from("us@er:pass").toString("base64")} /v2/${key}`)
@@ -96,7 +90,7 @@ describe("Rpc", () => {
     ["garbage", "an answer to another call", answering((calls) => [...results(calls), { id: 7, result: "0x1" }])],
     ["garbage", "an answer without a result", answering((calls) => calls.map(({ id }) => ({ id })))],
     ["garbage", "a list of nothing", answering(() => [null])],
-    ["garbage", "one result for all", answering(() => ({ id: 0, result: "0x1" }))],
+    ["garbage", "one result of no call", answering(() => ({ id: 7, result: "0x1" }))],
     ["garbage", "no JSON", (_, response) => response.end("<html>")],
     ["garbage", "half of an answer", (_, response) => response.end('[{"id":0,')],
     ["rate_limited", "HTTP 429", (_, response) => response.writeHead(429).end("block range is too wide")],
@@ -193,11 +187,109 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
-  live("does not split a batch that kept the limit named in the error", function* () {
-    const client = yield* clientOf(answering(() => ({ error: { message: "batch limit 2 exceeded" } })))
-    expect((yield* Effect.flip(twoCalls(client))).reason).toBe("refused")
-    expect(client.counters.batches).toBe(1)
+  const refusedFor =
+    (most: number, refuse: Handler): Handler =>
+    (calls, response, request, isBatch) =>
+      (isBatch && calls.length > most ? refuse : answering(results))(calls, response, request, isBatch)
+  const withStatus =
+    (status: number, body: string): Handler =>
+    (_, response) =>
+      response.writeHead(status).end(body)
+  const inUnknownWords = answering(() => ({ error: { code: -32000, message: "at most three at a time, please" } }))
+  const onEach = answering((calls) => calls.map(({ id }) => ({ id, error: { code: -32000, message: "not so many" } })))
+  const forNine: ReadonlyArray<number> = [9, 1, 4, 1, 2, 1, 1, 1, 1, 1, 1, 1]
+
+  it.scopedLive.each<[string, number, Handler, sizes: ReadonlyArray<number>]>([
+    ["an error for any list", 0, answering(() => ({ id: null, error: { code: -32600, message: "no" } })), forNine],
+    ["the same with 400", 0, withStatus(400, '{"id":null,"error":{"code":-32600,"message":"no"}}'), forNine],
+    ["an unknown method for any list", 0, answering(() => ({ error: { code: -32601, message: "none" } })), forNine],
+    ["403 for two and more", 1, withStatus(403, "Forbidden"), forNine],
+    ["413", 1, withStatus(413, "<html>"), forNine],
+    ["500", 1, withStatus(500, "oops"), forNine],
+    ["one result for all", 1, answering(() => ({ id: 0, result: "0x1" })), forNine],
+    ["no JSON", 1, withStatus(200, "<html>"), forNine],
+    ["429 without a time to wait", 1, withStatus(429, ""), forNine],
+    ["unknown words", 3, inUnknownWords, [9, 1, 4, 1, 2, 1, 2, 2]],
+    ["unknown words for each call", 3, onEach, [9, 1, 4, 1, 2, 1, 2, 2]],
+    [
+      "unknown words for the first call",
+      3,
+      answering(([first]) => [{ id: first?.id, error: { code: 1, message: "no" } }]),
+      [9, 1, 4, 1, 2, 1, 2, 2]
+    ],
+    [
+      "a limit that is not the real one",
+      2,
+      answering(() => ({ error: { message: "batch limit 9 exceeded" } })),
+      [9, 1, 4, 1, 2, 1, 2, 2]
+    ]
+  ])("halves a batch that gets %s, down to what the provider takes, and remembers it", ([, most, refuse, expected]) =>
+    Effect.gen(function* () {
+      const sizes: Array<number> = []
+      const client = yield* clientOf((calls, ...rest) => {
+        sizes.push(calls.length)
+        refusedFor(most, refuse)(calls, ...rest)
+      })
+      const calls = Array.from({ length: 9 }, (_, i) => ({ method: "m".repeat(i + 1), params: [] }))
+      const inOrder = calls.map((_, i) => `0x${i + 1}`)
+      expect(yield* client.send(calls)).toEqual(inOrder)
+      expect(sizes.splice(0)).toEqual(expected)
+      expect(yield* client.send(calls)).toEqual(inOrder)
+      expect(sizes.every((size) => size <= Math.max(1, most))).toBe(true)
+      expect(yield* client.batchLimit ?? Effect.void).toBe(Math.max(1, Math.min(2, most)))
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  live("sends one call alone to a provider that refuses all, and none where it asks to wait", function* () {
+    for (const [status, headers, requests] of [
+      [500, {}, 2],
+      [403, {}, 2],
+      [429, {}, 2],
+      [429, { "retry-after": "0" }, 1],
+      [503, { "retry-after": "1" }, 1]
+    ] as const) {
+      const client = yield* clientOf((_, response) => response.writeHead(status, headers).end())
+      yield* Effect.flip(twoCalls(client))
+      expect(client.counters.batches).toBe(requests)
+    }
   })
+
+  live("sends the one call of a batch that exceeds a rate again, and uses the other results", function* () {
+    for (const error of [
+      { code: 429, message: "later" },
+      { code: -32005, message: "no more" }
+    ]) {
+      const sizes: Array<number> = []
+      const client = yield* clientOf((calls, ...rest) => {
+        sizes.push(calls.length)
+        const isFirst = sizes.length === 1
+        answering(() => results(calls).map((one) => (isFirst && one.id === 1 ? { id: 1, error } : one)))(calls, ...rest)
+      })
+      expect(yield* twoCalls(client)).toEqual(["0x1", "0x2"])
+      expect(sizes).toEqual([2, 1])
+      expect(yield* client.batchLimit ?? Effect.void).toBe(Number.POSITIVE_INFINITY)
+    }
+  })
+
+  it.scoped("tries a longer batch after an hour", () =>
+    Effect.gen(function* () {
+      const sizes: Array<number> = []
+      const client = yield* clientOf((calls, ...rest) => {
+        sizes.push(calls.length)
+        refusedFor(3, withStatus(403, ""))(calls, ...rest)
+      })
+      const calls = Arr.replicate({ method: "a", params: [] }, 4)
+      for (const [minutes, expected] of [
+        [0, [4, 1, 2, 1]],
+        [59, [2, 2]],
+        [1, [4, 1, 2, 1]]
+      ] as const) {
+        yield* TestClock.adjust(`${minutes} minutes`)
+        yield* client.send(calls)
+        expect(sizes.splice(0)).toEqual(expected)
+      }
+    }).pipe(Effect.provide(Rpc.layer))
+  )
 
   it.scopedLive.each<[number, string | undefined, number | undefined]>([
     [429, "7", 7000],

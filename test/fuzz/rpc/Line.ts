@@ -26,7 +26,7 @@ export class Line {
   readonly #server = createServer((request, response) => {
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part))
-    request.on("end", () => void this.#answer(JSON.parse(Buffer.concat(parts).toString()), response))
+    request.on("end", () => void this.#answer([JSON.parse(Buffer.concat(parts).toString())].flat(), response))
     response.on("error", () => undefined)
   })
   #clock: Clock.Clock | undefined
