@@ -97,7 +97,11 @@ const creditsOf = (transactions: ReadonlyArray<Transaction>): ReadonlyArray<Cred
 
 /** Every log of these transactions is in this bloom. */
 export const bloomOfLogs = (transactions: ReadonlyArray<Transaction>): string =>
-  bloomOf(transactions.flatMap((one) => (one.fails ? [] : one.logs.flatMap((log) => [log.address, ...log.topics]))))
+  bloomOf(
+    transactions.flatMap((one) =>
+      one.fails || one.isStateSync ? [] : one.logs.flatMap((log) => [log.address, ...log.topics])
+    )
+  )
 
 /** The block after `parent`, with those of the transactions that their senders can pay. `time` in Unix seconds. */
 export const nextBlock = (

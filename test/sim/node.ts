@@ -86,7 +86,9 @@ const header = (view: View, block: Block, full: boolean) => {
   const { bloom, parent, transactions } = seen
   return {
     ...headerOf(seen, parent === undefined ? word(0n) : shown(view, parent).hash, view.bloomless ? undefined : bloom),
-    transactions: transactions.map((one, i) => (full ? transactionIn(seen, one, i) : one.hash))
+    transactions: transactions.flatMap((one, i) =>
+      one.isStateSync ? [] : [full ? transactionIn(seen, one, i) : one.hash]
+    )
   }
 }
 
@@ -99,7 +101,9 @@ const receipt = (view: View, block: Block, one: Transaction, index: number, logs
 
 const receipts = (view: View, block: Block) => {
   const logs = Arr.groupBy(logsOf(view, block), ({ transactionHash }) => transactionHash)
-  return shown(view, block).transactions.map((one, i) => receipt(view, block, one, i, logs[one.hash] ?? []))
+  return shown(view, block).transactions.flatMap((one, i) =>
+    one.isStateSync ? [] : [receipt(view, block, one, i, logs[one.hash] ?? [])]
+  )
 }
 
 const numbered = ({ at, head }: View, number: number) => (at === undefined ? blockAt(head, number) : at(number))
@@ -156,7 +160,7 @@ const inclusion = (view: View, hash: unknown) => {
   const transactions = block === undefined ? [] : shown(view, block).transactions
   const index = transactions.findIndex((found) => found.hash === hash)
   const one = transactions[index]
-  return block === undefined || one === undefined ? undefined : { block, one, index }
+  return block === undefined || one === undefined || one.isStateSync ? undefined : { block, one, index }
 }
 
 const trace = (view: View, hash: unknown) => {

@@ -38,6 +38,8 @@ export interface Transaction {
   readonly gasPrice: bigint
   /** Some chains also charge a fee for the other layer, and report it in the receipt. */
   readonly l1Fee: bigint
+  /** Nodes list its logs, and know nothing else of it: a state sync on Polygon. Its logs are in no bloom. */
+  readonly isStateSync?: boolean
 }
 
 export const feeOf = ({ gasPrice, gasUsed, l1Fee }: Transaction): bigint => gasUsed * gasPrice + l1Fee

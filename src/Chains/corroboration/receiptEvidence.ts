@@ -1,5 +1,6 @@
 import { Array as Arr, Effect, Either } from "effect"
 import { nativeToken } from "../../Domain/Currency.ts"
+import { isUnserved } from "../balances/historicalStates.ts"
 import { no, onOtherBlock, type Tally, type Vote, yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
@@ -10,11 +11,14 @@ import {
   badResponse,
   findBlockTransactions,
   findHeader,
+  getBlockLogs,
   getHead,
   optional,
   sendBatch
 } from "../rpc/methods.ts"
+import type { RpcRequest } from "../rpc/Rpc.ts"
 import { findRawTransaction, hasSucceeded, type ReceiptWith, receiptReader } from "../rpc/transactionMethods.ts"
+import { transferFilter } from "../scan/ScanSource.ts"
 import { contractIn, nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import type { Uncorroborated } from "./CorroborationRepo.ts"
@@ -79,16 +83,18 @@ const sentBy = (
 }
 
 /**
- * The transfers in a provider's own transaction receipt and transaction, in the block of the given receipts. Read by
- * the receipts' own contracts: the current configuration may differ from the former one.
+ * The token transfers to the receivers among a provider's logs. Read by the receipts' own contracts: the current
+ * configuration may differ from the former one.
  */
-const transfersOf = (
+const tokensAmong = (
   { client }: Provider,
-  { network }: WatchContext,
-  mined: MinedReceipt,
-  transaction: unknown,
-  receipts: ReadonlyArray<Uncorroborated>
-) => {
+  call: RpcRequest,
+  logs: ReadonlyArray<unknown>,
+  { addresses, contracts }: ReturnType<typeof soughtBy>
+) => Effect.mapError(transfersAmong(logs, contracts, addresses), (detail) => badResponse(client, call, detail))
+
+/** The contracts and receivers of receipts. */
+const soughtBy = (receipts: ReadonlyArray<Uncorroborated>) => {
   const addresses = new AddressSet()
   for (const { address } of receipts) addresses.add(address)
   const contracts = new Map(
@@ -97,15 +103,29 @@ const transfersOf = (
       return contract === undefined ? [] : [[contract, currency] as const]
     })
   )
-  return Either.match(transfersAmong(mined.logs, contracts, addresses), {
-    onLeft: (detail) => badResponse(client, findMinedReceipt(mined.transactionHash), detail),
-    onRight: (tokens) =>
-      Effect.succeed([
-        ...tokens,
-        ...receipts.flatMap((receipt) => sentBy(transaction, receipt, nativeToken(network.chain), addresses))
-      ])
-  })
+  return { addresses, contracts }
 }
+
+/**
+ * The token transfers that a provider lists in the logs of their block, of transactions that it has no receipt of:
+ * Polygon's nodes list logs of state syncs without a receipt (erigon issue 8866).
+ */
+const listedInBlock = Effect.fnUntraced(function* (provider: Provider, receipts: ReadonlyArray<Uncorroborated>) {
+  const found = new Map<Uncorroborated, Transfer>()
+  const tokens = receipts.filter(({ position }) => contractIn(position) !== undefined)
+  for (const [blockHash, some] of Object.entries(Arr.groupBy(tokens, (receipt) => receipt.blockHash))) {
+    const sought = soughtBy(some)
+    const call = getBlockLogs(blockHash, transferFilter(sought.contracts.keys(), sought.addresses))
+    // A provider that does not serve this is left with its receipts.
+    const [logs] = yield* Effect.catchIf(sendBatch(provider.client, [call]), isUnserved, () => Effect.succeed([[]]))
+    const transfers = yield* tokensAmong(provider, call, logs, sought)
+    for (const receipt of some) {
+      const transfer = findAmong(receipt, transfers)
+      if (transfer !== undefined) found.set(receipt, transfer)
+    }
+  }
+  return found
+})
 
 /**
  * Of receipts whose transaction a provider does not return: the ones that its block does not list either. A node
@@ -164,14 +184,25 @@ export const receiptEvidenceOf = Effect.fn("Chains.receiptEvidenceOf")(function*
       unknown.push(...asked)
       continue
     }
-    const transfers = yield* transfersOf(provider, watch, mined, transactions.get(hash), asked)
+    const sought = soughtBy(asked)
+    const coin = nativeToken(watch.network.chain)
+    const transfers = [
+      ...(yield* tokensAmong(provider, findMinedReceipt(hash), mined.logs, sought)),
+      ...asked.flatMap((receipt) => sentBy(transactions.get(hash), receipt, coin, sought.addresses))
+    ]
     for (const receipt of asked) {
       const isMined = mined.blockHash === receipt.blockHash && hasSucceeded(mined)
       const transfer = isMined ? findAmong(receipt, transfers) : undefined
       tell(receipt, transfer !== undefined, transfer?.sender)
     }
   }
-  for (const receipt of yield* absentFromBlock(provider, unknown)) tell(receipt, false)
+  const listed = yield* listedInBlock(
+    provider,
+    unknown.filter(({ blockHash }) => times.has(blockHash))
+  )
+  for (const [receipt, { sender }] of listed) tell(receipt, true, sender)
+  const unlisted = unknown.filter((receipt) => !listed.has(receipt))
+  for (const receipt of yield* absentFromBlock(provider, unlisted)) tell(receipt, false)
   const deepInternal = internal.filter(isDeep)
   if (deepInternal.length > 0) {
     for (const [receipt, answer] of yield* corroborateInternal(provider, watch, deepInternal)) {

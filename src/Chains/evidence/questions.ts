@@ -59,7 +59,7 @@ export const questions: ReadonlyArray<Question> = [
     asks: "whether a receipt is in its block",
     agree: "two",
     answers:
-      "yes with block time and sender, deep enough below its own head; no; no, another block is there; unable while its head is too low",
+      "yes with block time and sender, deep enough below its own head, by the transaction's receipt or, without one, the block's logs; no; no, another block is there; unable while its head is too low",
     differ: "two that deny refute it, and its reporter is contradicted; of two providers, it waits",
     alone: "it waits for the patience, then counts unless another one has denied it",
     asked: {
@@ -67,6 +67,7 @@ export const questions: ReadonlyArray<Question> = [
         "findBlockTransactions",
         "findHeader",
         "findRawTransaction",
+        "getBlockLogs",
         "getHead",
         "receiptReader"
       ]
@@ -224,7 +225,14 @@ export const questions: ReadonlyArray<Question> = [
     differ: "as a receipt",
     alone: "as a receipt",
     asked: {
-      "Chains/repair/claim.ts": ["getFullBlock", "getHeader", "getTransaction", "receiptReader", "traceTransaction"],
+      "Chains/repair/claim.ts": [
+        "getBlockLogs",
+        "getFullBlock",
+        "getHeader",
+        "getTransaction",
+        "receiptReader",
+        "traceTransaction"
+      ],
       "Chains/repair/rescan.ts": ["getHeader"],
       "Chains/repair/skippedTokens.ts": ["getLogs", "readTokenBalances"]
     }

@@ -16,6 +16,17 @@ export const reopen = (network: Network, receipts: ReadonlyArray<ReceiptKey>) =>
     )
   )
 
+/** The block that a transaction was reported in, on the chain's branch; refuted receipts count. */
+export const reportedBlock = (db: Db, { chain, mode }: Network, txHash: string) =>
+  Effect.map(
+    db.all<{ blockHash: string; blockNumber: number }>(
+      `SELECT block_hash AS blockHash, block_number AS blockNumber FROM receipts
+       WHERE chain = ? AND mode = ? AND tx_hash = ? AND (canonical = 1 OR refuted = 1) LIMIT 1`,
+      [chain, mode, txHash]
+    ),
+    ([row]) => row
+  )
+
 /** Skipped addresses not yet searched on a network for money from before they were watched; in EIP-55 form. */
 export const unsearched = (db: Db, { chain, mode }: Network, limit: number) =>
   Effect.map(

@@ -5,7 +5,7 @@
  * fails with `RepairRefused`, whose message tells the operator why. The control socket calls `claim`, and the search
  * for tokens of skipped addresses `claimOnce`.
  */
-import { Array as Arr, Effect, Either, Predicate } from "effect"
+import { Array as Arr, Effect, Either, Predicate, Schema } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import { plainTransfer, receivedBy, spent, traced } from "../balances/attribution.ts"
@@ -14,6 +14,7 @@ import { stateOf } from "../balances/historicalStates.ts"
 import * as Income from "../balances/IncomeRepo.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
 import { currencyFor, type Owner, ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { traceTransaction } from "../rpc/balanceMethods.ts"
@@ -21,17 +22,22 @@ import { isCapabilityRefused, mayBeCapable } from "../rpc/capabilities.ts"
 import {
   type BlockHeader,
   badResponse,
+  Count,
+  decoder,
+  getBlockLogs,
   getFullBlock,
   getHeader,
+  Hash,
   optional,
   sendBatch,
   transferTopic
 } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
-import { inconsistent, otherBlock, type RpcError } from "../rpc/RpcError.ts"
+import { inconsistent, otherBlock, providerTrouble, type RpcError } from "../rpc/RpcError.ts"
 import { decodeTransaction, getTransaction, hasSucceeded, receiptReader } from "../rpc/transactionMethods.ts"
 import { nativeTransfers, transfersAmong } from "../scan/transfers.ts"
 import type { ExclusiveWork, WatchContext } from "../scan/WatchContext.ts"
+import * as Repair from "./RepairRepo.ts"
 import { checkBranch, persistently, refused, scanOf, storeRepaired } from "./rescan.ts"
 
 const getIncluded = receiptReader("transactionHash", "blockHash", "blockNumber", "status", "logs")
@@ -75,17 +81,54 @@ const creditsNothing = (
   )
 }
 
+const decodePlace = decoder(Schema.Struct({ blockHash: Hash, blockNumber: Count }))
+/** The block of a transaction. */
+type Place = Pick<Transfer, "blockHash" | "blockNumber">
+
+/**
+ * What the logs of its block show of a transaction that has no receipt, as Polygon's nodes list those of state syncs;
+ * undefined where there is none.
+ */
+const logged = Effect.fnUntraced(function* (
+  { contracts }: WatchContext,
+  { client }: Provider,
+  hash: string,
+  place: Place | undefined
+) {
+  if (place === undefined || contracts.size === 0) return undefined
+  const filter = { address: [...contracts.keys()], topics: [transferTopic] }
+  // The block may be gone, and is then refused by some.
+  const [all] = yield* Effect.catchIf(
+    sendBatch(client, [getBlockLogs(place.blockHash, filter)]),
+    ({ reason }) => !providerTrouble.has(reason),
+    () => Effect.succeed([[]])
+  )
+  const logs = all.filter((log) => Predicate.isRecord(log) && log.transactionHash === hash)
+  return logs.length === 0 ? undefined : { ...place, transactionHash: hash, status: "0x1" as const, logs }
+})
+
 /** The transaction, its receipt and header, in a scanned block; undefined where the provider does not know it. */
 const findOnChain = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   hash: string,
-  scanned: number
+  scanned: number,
+  place: Place | undefined
 ) {
   const calls = [optional(getTransaction(hash)), optional(getIncluded(hash))] as const
-  const [transaction, included] = yield* sendBatch(provider.client, calls)
+  const [transaction, receipt] = yield* sendBatch(provider.client, calls)
   const key = `chains.${networkKey(watch.network)}`
-  if (transaction === undefined) return undefined
+  const included =
+    receipt ??
+    (yield* logged(
+      watch,
+      provider,
+      hash,
+      place ??
+        Either.getOrUndefined(decodePlace(transaction?.raw)) ??
+        (yield* Repair.reportedBlock(watch.reader, watch.network, hash))
+    ))
+  if (transaction === undefined && included === undefined) return undefined
   if (included === undefined) return yield* refused(`${hash} is known and in no block yet: claim it once it is`)
   if (included.transactionHash !== hash) {
     return yield* inconsistent(provider.client, "eth_getTransactionReceipt", `it is of ${included.transactionHash}`)
@@ -102,7 +145,7 @@ const findOnChain = Effect.fnUntraced(function* (
     const detail = `${hash} is in block ${included.blockHash}, which is not the chain's`
     return yield* inconsistent(provider.client, "eth_getTransactionReceipt", detail)
   }
-  return { raw: transaction.raw, to: transaction.to, included, header }
+  return { raw: transaction?.raw, to: transaction?.to ?? null, included, header }
 })
 
 /** The result of the provider or, without one, of another provider. */
@@ -186,20 +229,28 @@ const incomeBoundsOf = Effect.fn("Balances.incomeBoundsOf")(function* (
   return bounds
 })
 
-/** `claim` for a caller between two ticks of the watcher, as the only writer of the network's rows. */
-export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first: Provider, hash: string) {
+/**
+ * `claim` for a caller between two ticks of the watcher, as the only writer of the network's rows. `place`: where
+ * logs show the transaction, if the caller has them.
+ */
+export const claimOnce = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  first: Provider,
+  hash: string,
+  place?: Place
+) {
   const scan = yield* scanOf(watch)
   let provider = first
-  let found = yield* findOnChain(watch, provider, hash, scan.head.number)
+  let found = yield* findOnChain(watch, provider, hash, scan.head.number, place)
   if (found === undefined) {
     // A node without an index of old transactions responds as if the transaction did not exist: another one may have it.
     provider = (yield* watch.providers.other(first)) ?? first
-    found = provider === first ? undefined : yield* findOnChain(watch, provider, hash, scan.head.number)
+    found = provider === first ? undefined : yield* findOnChain(watch, provider, hash, scan.head.number, place)
   }
   if (found === undefined) {
     return yield* refused(
       `No provider of chains.${networkKey(watch.network)} knows ${hash}: check the hash, the chain and the mode. ` +
-        "For an old transaction the provider must keep an index of all of them"
+        "For an old transaction the provider must keep an index of all of them; tilld rescan reads a block without one"
     )
   }
   const { header, raw } = found
@@ -215,10 +266,10 @@ export const claimOnce = Effect.fnUntraced(function* (watch: WatchContext, first
   for (const address of owners.keys()) ours.add(address)
   const coin = nativeToken(watch.network.chain)
   const bad = (method: string) => (detail: string) => badResponse(provider.client, { method, params: [] }, detail)
-  const logged = transfersAmong(logs, watch.contracts, ours)
-  const direct = nativeTransfers({ header, transactions: [raw] }, coin, ours)
+  const tokens = transfersAmong(logs, watch.contracts, ours)
+  const direct = nativeTransfers({ header, transactions: raw === undefined ? [] : [raw] }, coin, ours)
   const own = [
-    ...(yield* Effect.mapError(logged, bad("eth_getTransactionReceipt"))),
+    ...(yield* Effect.mapError(tokens, bad("eth_getTransactionReceipt"))),
     ...(yield* Effect.mapError(direct, bad("eth_getTransactionByHash")))
   ]
   const internal = [{ block: header, hash }, moves ?? []] as const

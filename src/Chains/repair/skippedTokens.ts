@@ -6,6 +6,7 @@
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
+import type { Transfer } from "../ledger/Transfer.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { readTokenBalances } from "../rpc/capabilities.ts"
@@ -57,7 +58,7 @@ const search = Effect.fnUntraced(function* (
   const watched = new AddressSet()
   for (const { address } of missing) watched.add(address)
   const filter = transferFilter(new Set(missing.map(({ contract }) => contract)), watched)
-  const hashes = new Set<string>()
+  const found = new Map<string, Transfer>()
   let [to, size] = [head.number, blocksPerCall]
   for (let calls = 0; calls < maxCalls && to > 0 && left.size > 0; calls++) {
     const from = Math.max(1, to - size + 1)
@@ -72,17 +73,18 @@ const search = Effect.fnUntraced(function* (
     const transfers = yield* Effect.mapError(transfersAmong(logs.right[0], contracts, watched), (detail) =>
       badResponse(client, call, detail)
     )
-    for (const { address, amount, currency, txHash } of transfers) {
+    for (const transfer of transfers) {
+      const { address, amount, currency, txHash } = transfer
       const key = `${address} ${currency}`
       const one = left.get(key)
       if (one === undefined) continue
-      hashes.add(txHash)
+      found.set(txHash, transfer)
       if (amount < one.amount) left.set(key, { ...one, amount: one.amount - amount })
       else left.delete(key)
     }
     to = from - 1
   }
-  return { hashes, left: [...left.values()] }
+  return { found, left: [...left.values()] }
 })
 
 /**
@@ -103,9 +105,9 @@ export const findSkippedTokens = Effect.fn("Repair.findSkippedTokens")(function*
   )
   const missing = each.flat()
   if (missing.length === 0) return
-  const { hashes, left } = yield* search(watch, provider, head, missing)
-  for (const hash of hashes) {
-    yield* Effect.catchTag(claimOnce(watch, provider, hash), "RepairRefused", ({ message }) =>
+  const { found, left } = yield* search(watch, provider, head, missing)
+  for (const [hash, transfer] of found) {
+    yield* Effect.catchTag(claimOnce(watch, provider, hash, transfer), "RepairRefused", ({ message }) =>
       Effect.logWarning("money at a skipped address could not be claimed").pipe(Effect.annotateLogs({ hash, message }))
     )
   }

@@ -1,5 +1,5 @@
 import { describe, expect } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Predicate } from "effect"
 import { waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
 import { change, rows } from "../../lib/rows.ts"
 import { alice, bridged, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
@@ -18,9 +18,12 @@ const nextOnes = (chain: ModelChain, count: number) =>
     count - 1
   )
 
-/** The node responds differently to requests for a transaction's receipt. */
+/** The node responds differently to requests for a transaction's receipt, and lists no logs of a single block. */
 const withReceipt = (chain: ModelChain, edit: (receipt: object) => unknown) => {
-  chain.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? edit(answer as object) : answer)
+  chain.distort = ({ method, params: [filter] }, answer) => {
+    if (Predicate.hasProperty(filter, "blockHash")) return []
+    return method === "eth_getTransactionReceipt" ? edit(answer as object) : answer
+  }
 }
 
 describe("a receipt that one provider has reported", () => {
@@ -34,6 +37,15 @@ describe("a receipt that one provider has reported", () => {
     expect((yield* nextCommit).touched).toEqual([id])
     expect(yield* corroborated).toEqual([1, 1])
     expect((yield* health)?.reason).toBeUndefined()
+  })
+
+  openScene("is corroborated by the logs of its block, where no provider has a receipt of it", two, function* (first) {
+    yield* watchedPayment(alice)
+    yield* next(first, { ...token(usdc, alice, 5n), isStateSync: true })
+    yield* nextOnes(first, 2)
+    yield* upTo(13)
+    expect(yield* corroborated).toEqual([1])
+    expect(yield* rows("SELECT denied_by FROM receipts")).toEqual([{ denied_by: null }])
   })
 
   for (const [title, lie, denies] of [

@@ -1,12 +1,14 @@
 import { expect } from "@effect/vitest"
+import { Effect } from "effect"
 import type { Uncorroborated } from "../../../src/Chains/corroboration/CorroborationRepo.ts"
 import { receiptEvidenceOf } from "../../../src/Chains/corroboration/receiptEvidence.ts"
-import { no, onOtherBlock } from "../../../src/Chains/evidence/Ballot.ts"
+import { no, onOtherBlock, yes } from "../../../src/Chains/evidence/Ballot.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
-import { alice } from "../around.ts"
+import { payer } from "../../sim/transactions.ts"
+import { alice, usdc } from "../around.ts"
 import { watchOf } from "../balances/reconcileWorld.ts"
 import { story } from "../balances/story.ts"
-import { ModelChain } from "../ModelChain.ts"
+import { ModelChain, token } from "../ModelChain.ts"
 
 const receiptIn = ({ hash, number }: { readonly hash: string; readonly number: number }): Uncorroborated => ({
   ...{ blockHash: hash, blockNumber: number, address: alice.toLowerCase(), position: "tx:0" },
@@ -30,4 +32,21 @@ story("a provider denies a transaction that it does not know, by its own block a
       [elsewhere, onOtherBlock]
     ])
   )
+})
+
+story("a provider that lists a log in its block has it, also without a receipt", [], function* () {
+  const chain = new ModelChain(10)
+  const { provider, providers } = soleProvider(chain.client)
+  const watch = yield* watchOf(providers)
+  const sync = { ...token(usdc, alice, 5n), isStateSync: true }
+  const block = chain.mine(sync)
+  chain.mineMany(watch.chain.confirmations)
+  const position = `log:${sync.hash}:${usdc}:5:0`
+  const listed = { ...receiptIn(block), txHash: sync.hash, position, currency: "USDC", amount: 5n }
+  const invented = { ...listed, position: `log:${sync.hash}:${usdc}:6:0`, amount: 6n }
+  const ask = () => Effect.map(receiptEvidenceOf(provider, watch, [listed, invented]), ({ answers }) => answers)
+  expect((yield* ask()).get(listed)).toEqual(yes({ time: block.time, sender: payer }))
+  expect((yield* ask()).get(invented)).toEqual(no)
+  chain.unserved.add("eth_getLogs")
+  expect((yield* ask()).get(listed)).toEqual(no)
 })

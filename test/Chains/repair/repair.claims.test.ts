@@ -15,6 +15,14 @@ const ledgerRows = Effect.map(ledger, (all) =>
 )
 
 describe("a claim", () => {
+  openScene("finds by its block's logs a transaction that has no receipt", one, function* (chain) {
+    const sync = { ...inTokens, isStateSync: true }
+    yield* paid(chain, sync)
+    yield* change("UPDATE receipts SET canonical = 0, refuted = 1")
+    expect(yield* claimOf(sync.hash)).toMatchObject({ added: 1, credits: [{ amount: 7n, currency: "USDC" }] })
+    expect((yield* ledgerRows).map(([, amount, canonical]) => [amount, canonical])).toEqual([["7", 1]])
+  })
+
   openScene("of a part of an unattributed receipt leaves the rest unchanged", one, function* (chain) {
     yield* paid(chain, inCoins)
     yield* damage(["forget"])

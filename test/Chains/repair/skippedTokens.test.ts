@@ -31,7 +31,8 @@ openScene(
   { nodes: 1 },
   function* (chain) {
     yield* watchedPayment(alice)
-    for (const amount of [3n, 4n]) yield* next(chain, token(usdc, bob, amount))
+    yield* next(chain, token(usdc, bob, 3n))
+    yield* next(chain, { ...token(usdc, bob, 4n), isStateSync: true })
     yield* next(chain)
     yield* change("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", bob)
     const turn = yield* exclusively
