@@ -1,4 +1,6 @@
 import { Clock, Effect, Predicate } from "effect"
+import { makeBatching } from "../../src/Chains/rpc/batching.ts"
+import { badStatus, methodsOf, resultsInOrder } from "../../src/Chains/rpc/batchResponse.ts"
 import type { RpcClient, RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { type Block, blockAt } from "./Block.ts"
 import type { Dice } from "./Dice.ts"
@@ -36,7 +38,10 @@ export const namedFaults = [
   "cutsLogs",
   "gone",
   // Every call but those for logs is answered.
-  "refusesLogs"
+  "refusesLogs",
+  // It takes no batches, or up to three calls; it refuses some calls of a batch as too many.
+  "noBatches",
+  "callRates"
 ] as const
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaults)[number]
 
@@ -118,7 +123,7 @@ export class SimProvider {
 
   /** What a life of the daemon reaches it by, by the time that it is. A dead process gets no responses. */
   client(isAlive: () => boolean, time: () => number): RpcClient {
-    return nodeClient(this.traits.host, (calls) =>
+    const batching = makeBatching((calls) =>
       Effect.gen(this, function* () {
         if (this.traits.latency > 0) yield* Clock.sleep(this.#dice.below(this.traits.latency))
         if (!isAlive()) return yield* Effect.never
@@ -129,6 +134,18 @@ export class SimProvider {
         return yield* this.#reply(calls)
       })
     )
+    return nodeClient(this.traits.host, batching.sendEach)
+  }
+
+  /** What a provider answers to a batch that it does not take, in one of four forms; undefined where it takes it. */
+  #refusal(calls: ReadonlyArray<RpcRequest>) {
+    const { size: form } = this.#fault("noBatches") ?? { size: undefined }
+    if (form === undefined || calls.length <= (form === 3 ? 3 : 1)) return undefined
+    const failed = errorsOf(this.traits.host, calls)
+    const all = { error: { code: -32_600, message: form === 3 ? "a few at a time" : "invalid request" } }
+    if (form === 1) return badStatus(400, JSON.stringify(all), all, undefined, methodsOf(calls), failed)
+    if (form === 2) return badStatus(403, "Forbidden", undefined, undefined, methodsOf(calls), failed)
+    return resultsInOrder(calls, all, failed)
   }
 
   #fault(kind: FaultKind): Fault | undefined {
@@ -142,7 +159,14 @@ export class SimProvider {
     if (this.#fault("tooMany") && this.#dice.chance(0.7)) {
       return failed("rate_limited", "HTTP 429: Too Many Requests", { retryAfter: this.#dice.pick([0, 1_000, 7_000]) })
     }
-    return replies(this.traits.host, calls, (call) => this.#distort(call, this.#result(call)))
+    return (
+      this.#refusal(calls) ??
+      replies(this.traits.host, calls, (call) => {
+        const isOneTooMany = calls.length > 1 && this.#fault("callRates") && this.#dice.chance(0.2)
+        if (isOneTooMany) throw new Refusal("later", this.#dice.pick([429, -32_005]))
+        return this.#distort(call, this.#result(call))
+      })
+    )
   }
 
   #head(): Block {

@@ -117,6 +117,8 @@ export const pay = (
     case "selfDestruct":
       if (!isCoin) return from(right(address, amount))
       return from({ to: paymaster, inner: [{ type: "SELFDESTRUCT", from: paymaster, to: address, value: amount }] })
+    case "stateSync":
+      return from({ ...right(address, amount), isStateSync: !isCoin })
     case "wrongToken": {
       const wrong = plan.wrongTokens[other % Math.max(1, plan.wrongTokens.length)] ?? "a token that nobody knows"
       return from(tokenOf(contractOf(plan, wrong))(address, amount))

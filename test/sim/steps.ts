@@ -24,7 +24,9 @@ export const ways = [
   "nonFungible",
   "malformed",
   "otherChain",
-  "otherCurrency"
+  "otherCurrency",
+  // In stories only.
+  "stateSync"
 ] as const
 export type Way = (typeof ways)[number]
 

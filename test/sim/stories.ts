@@ -3,7 +3,7 @@ import type { ChainPlan } from "./plans.ts"
 import type { Step } from "./steps.ts"
 import { earlyHeads, highTags, longBranches, offTimes, reorgedCoins, times } from "./stories/chain.ts"
 import { deniedThenGone, elsewhereDown, falseFinals, inventedElsewhere, inventions } from "./stories/inventions.ts"
-import { dust, logNumbers, manyLogs, twoImpaired } from "./stories/logs.ts"
+import { dust, logNumbers, manyLogs, shyProviders, twoImpaired } from "./stories/logs.ts"
 import {
   balances,
   coinForToken,
@@ -51,7 +51,8 @@ export const stories = {
   hiddenLate,
   twoImpaired,
   elsewhereDown,
-  refunds
+  refunds,
+  shyProviders
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -82,7 +83,8 @@ export const newest: Generation = {
     "hiddenLate",
     "twoImpaired",
     "elsewhereDown",
-    "refunds"
+    "refunds",
+    "shyProviders"
   ]
 }
 

@@ -108,3 +108,27 @@ export const dust: Story = (scene) => {
       : [])
   ]
 }
+
+/** Providers take no batches, or refuse calls of them, and a log has no receipt. */
+export const shyProviders: Story = (scene) => {
+  const { chain, dice, plan } = scene
+  const shy = (provider: number): Step => ({
+    after: 0,
+    does: "break",
+    chain,
+    provider,
+    kind: dice.pick(["noBatches", "noBatches", "callRates"]),
+    size: dice.below(4),
+    seconds: dice.pick([60, 300])
+  })
+  return [
+    ...maybeThree(scene),
+    shy(0),
+    ...(dice.chance(0.7) ? [shy(1)] : []),
+    made(scene, { expiresIn: dice.pick([30, 60]) }),
+    paid(scene, dice.pick(["half", "all"]), ["plain", "stateSync", "insideNamed"], dice.between(0, 10_000)),
+    paid(scene, "rest", ["plain", "stateSync"], dice.between(0, 10_000)),
+    mined(scene, plan.confirmations + 6, dice.between(0, 6_000)),
+    wait(20_000, 60_000, scene)
+  ]
+}
