@@ -60,16 +60,6 @@ const { build } = await import("esbuild")
 const { declarations } = await import("./declarations.mjs")
 const { guide } = await import("./guide.mjs")
 
-// What the index of undici does for these three, without fetch, WebSocket, caches and mocks: a quarter of the bundle.
-const clients = `
-  import api from "undici/lib/api/index.js"
-  import Dispatcher from "undici/lib/dispatcher/dispatcher.js"
-  Object.assign(Dispatcher.prototype, api)
-  export { default as Agent } from "undici/lib/dispatcher/agent.js"
-  export { default as Client } from "undici/lib/dispatcher/client.js"
-  export { default as Pool } from "undici/lib/dispatcher/pool.js"
-`
-
 /**
  * `import { Effect } from "effect"` gives a module as an object, and a bundler keeps all of what it holds. Imported from
  * the module's own path, only what is used stays. One that is not rewritten works all the same.
@@ -100,14 +90,10 @@ const modules = {
   }
 }
 
-/** Leaves out what packages bring and tilld never runs. Any other name that is imported from undici fails the build. */
+/** Leaves out what packages bring and tilld never runs. */
 const trim = {
   name: "trim",
   setup({ onLoad, onResolve, resolve }) {
-    onResolve({ filter: /^undici$/ }, ({ importer }) =>
-      importer.startsWith(join(root, "src")) ? { path: "undici", namespace: "clients" } : undefined
-    )
-    onLoad({ filter: /^/, namespace: "clients" }, () => ({ contents: clients, resolveDir: root }))
     // @effect/cli reads options from such files, and effect's schemas make test data: neither is asked for here.
     onResolve({ filter: /^(yaml|toml|ini|fast-check)$/ }, ({ path }) => ({ path, namespace: "nothing" }))
     onLoad({ filter: /^/, namespace: "nothing" }, () => ({ contents: "module.exports = {}" }))

@@ -4,7 +4,6 @@ import { join } from "node:path"
 import { setImmediate as eventLoopTurn } from "node:timers/promises"
 import { HttpApi } from "@effect/platform"
 import { Effect, Either, Option, Schema, SchemaAST } from "effect"
-import type { Dispatcher } from "undici"
 import { describe, expect, it } from "vitest"
 import { Api } from "../src/Api.ts"
 import { normalSignInName } from "../src/Auth/credentials.ts"
@@ -42,6 +41,7 @@ import { redactor } from "../src/Http/redacted.ts"
 import { unlessKept } from "../src/Http/revalidation.ts"
 import { makeRouter } from "../src/Http/routes.ts"
 import { fieldProblemsOf, type Problems } from "../src/Http/validationProblems.ts"
+import { percentDecoded } from "../src/lib/httpClient.ts"
 import { takesBrotli } from "../src/Pages/compressed.ts"
 import { cookieOf } from "../src/Pages/cookies.ts"
 import { readForm } from "../src/Pages/form.ts"
@@ -58,7 +58,6 @@ import { makeKraken } from "../src/Quotes/sources/kraken.ts"
 import type { PriceSource } from "../src/Quotes/sources/PriceSource.ts"
 import { keyInValue } from "../src/Settings/keyMaterial.ts"
 import { parseAddress } from "../src/Webhooks/transport/publicAddress.ts"
-import { ResponseReader } from "../src/Webhooks/transport/ResponseReader.ts"
 import { root } from "./lib/tilld.ts"
 import { harmlessText, type NamedText, type Shape, worstBodies, worstTexts } from "./lib/worstTexts.ts"
 
@@ -305,12 +304,6 @@ const price = (of: (get: Get) => PriceSource, json: (price: unknown) => unknown)
 const streamed = async function* (text: string) {
   yield Buffer.from(text)
 }
-const noController = {} as Dispatcher.DispatchController
-const bodyStartOf = (text: string) => {
-  const reader = new ResponseReader()
-  for (const letter of text) reader.onResponseData(noController, Buffer.from(letter))
-  return reader.bodyStart
-}
 const call = { method: "eth_call", params: [] }
 const failed: MakeRpcError = (reason, detail, more) => new RpcError({ host: "", method: "", reason, detail, ...more })
 const bounds = { bytes: 1e9, depth: 1e9, values: 1e9 }
@@ -362,7 +355,7 @@ const responses: ReadonlyArray<Parser> = [
     )
   ],
   ["an address of DNS", parseAddress, ["", "1:", ""], ["", "0.", ""], ["::ffff:", "1.", ""]],
-  ["what a receiver answers", bodyStartOf]
+  ["the user and password of a URL", percentDecoded, ["%", "%2", "%25"]]
 ]
 
 /** Looks at each character once. */

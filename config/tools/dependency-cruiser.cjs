@@ -53,7 +53,8 @@ const rooms = [
   "migrations/0001_start",
   "Telemetry",
   "Settings",
-  "Domain"
+  "Domain",
+  "lib"
 ]
 
 /**

@@ -1,13 +1,14 @@
-import { readFileSync } from "node:fs"
-import { rootCertificates } from "node:tls"
 import { Clock, Effect, type Redacted } from "effect"
-import { Agent } from "undici"
+import { makeHttpClient } from "../lib/httpClient.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { signatureHeaders, signingKey } from "../Webhooks/signature.ts"
 import type { AlertMessage } from "./Condition.ts"
 
 /** From the start of an attempt to the status. */
 const deadline = "10 seconds"
+
+/** Of a response, whose body is not looked at. */
+const maxBytes = 64 * 1024
 
 /** How an attempt ended: the receiver's status, or why there was none. */
 export interface Attempt {
@@ -23,34 +24,17 @@ export const makeSendAlert = (
   { alerts, webhooks: { extraCaFile } }: Pick<SettingsShape, "alerts" | "webhooks">,
   secret: Redacted.Redacted<string>
 ) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => {
-        const ca = extraCaFile === "" ? {} : { ca: [...rootCertificates, readFileSync(extraCaFile, "utf8")] }
-        return new Agent({ connect: ca })
-      }),
-      (agent) => Effect.promise(() => agent.destroy())
-    ),
-    (agent) => {
-      const key = signingKey(secret)
-      return Effect.fn("Alerts.send")(function* ({ body, id }: Pick<AlertMessage, "body" | "id">) {
-        const bytes = Buffer.from(body)
-        const headers = signatureHeaders(key, id, bytes, yield* Clock.currentTimeMillis)
-        return yield* Effect.tryPromise({
-          try: async (signal): Promise<Attempt> => {
-            const { origin, pathname, search } = new URL(alerts.url)
-            const response = await agent.request({
-              ...{ origin, path: pathname + search, method: "POST", body: bytes, signal },
-              headers: { ...headers, "content-type": "application/json", "user-agent": "tilld" }
-            })
-            await response.body.dump()
-            return { status: response.statusCode }
-          },
-          catch: (cause): Attempt => ({ error: cause instanceof Error ? cause.message : String(cause) })
-        }).pipe(
-          Effect.timeoutFail({ duration: deadline, onTimeout: (): Attempt => ({ error: `no answer in ${deadline}` }) }),
-          Effect.merge
-        )
-      })
-    }
-  )
+  Effect.map(makeHttpClient("4 seconds", extraCaFile), (client) => {
+    const key = signingKey(secret)
+    return Effect.fn("Alerts.send")(function* ({ body, id }: Pick<AlertMessage, "body" | "id">) {
+      const bytes = Buffer.from(body)
+      const signed = signatureHeaders(key, id, bytes, yield* Clock.currentTimeMillis)
+      const headers = { ...signed, "content-type": "application/json" }
+      return yield* client.send({ url: new URL(alerts.url), method: "POST", body: bytes, headers, maxBytes }).pipe(
+        Effect.map((response): Attempt => ({ status: response.resume().statusCode ?? 0 })),
+        Effect.mapError(({ code, message }): Attempt => ({ error: message || code })),
+        Effect.timeoutFail({ duration: deadline, onTimeout: (): Attempt => ({ error: `no answer in ${deadline}` }) }),
+        Effect.merge
+      )
+    })
+  })

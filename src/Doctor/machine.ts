@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import { Clock, Duration, Effect, Either, Redacted } from "effect"
-import { Agent } from "undici"
+import { type HttpClient, makeHttpClient } from "../lib/httpClient.ts"
 import { blindJump, type Mark, markFile, readMark, unitFolder } from "../Payments/addresses/IndexMark.ts"
 import { doubtOf } from "../Payments/addresses/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
@@ -165,25 +165,20 @@ export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
 })
 
 /** Milliseconds by which this machine's clock is ahead of a provider's Date header, which has whole seconds. */
-const skewOf = (agent: Agent, url: URL) =>
+const skewOf = (client: HttpClient, url: URL) =>
   Effect.gen(function* () {
-    const { origin, pathname: path } = url
     const before = yield* Clock.currentTimeMillis
-    const date = yield* Effect.tryPromise((signal) =>
-      agent
-        .request({ origin, path, method: "HEAD", signal })
-        .then(({ body, headers }) => body.dump().then(() => headers.date))
-    ).pipe(Effect.timeout(dateDeadline))
+    const { headers } = yield* Effect.timeout(client.send({ url, method: "HEAD", maxBytes: 64 * 1024 }), dateDeadline)
     const after = yield* Clock.currentTimeMillis
-    const theirs = typeof date === "string" ? Date.parse(date) : Number.NaN
+    const theirs = Date.parse(headers.date ?? "")
     return Number.isNaN(theirs) ? [] : [(before + after) / 2 - (theirs + 500)]
   }).pipe(Effect.catchAll(() => Effect.succeed<ReadonlyArray<number>>([])))
 
 const skewsOf = (urls: ReadonlyArray<URL>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => new Agent()),
-    (agent) => Effect.forEach(urls, (url) => skewOf(agent, url), { concurrency: "unbounded" }),
-    (agent) => Effect.promise(() => agent.destroy())
+  Effect.scoped(
+    Effect.flatMap(makeHttpClient(dateDeadline), (client) =>
+      Effect.forEach(urls, (url) => skewOf(client, url), { concurrency: "unbounded" })
+    )
   )
 
 /** Whether the clock agrees with a chain's head, which may have grown old during other checks. */

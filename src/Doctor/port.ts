@@ -1,11 +1,13 @@
 import { connect } from "node:net"
 import { Effect, Schema } from "effect"
-import { Agent } from "undici"
+import { makeHttpClient, readBody, textOf } from "../lib/httpClient.ts"
 import type { SettingsShape } from "../Settings.ts"
 import type { Silent } from "./daemon.ts"
 import { type Finding, fail } from "./Finding.ts"
 
 const deadline = "1 second"
+/** Of a readiness report. */
+const maxBytes = 1024 * 1024
 /** A listener on all addresses answers at this machine's own. */
 const everywhere: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
 
@@ -18,16 +20,14 @@ const Readiness = Schema.Struct({
  * found: it still listens at its port, and reports that its store takes no writes. Undefined where none does.
  */
 export const withLostFiles = ({ database, server: { host, port } }: SettingsShape): Effect.Effect<Silent | undefined> =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => new Agent()),
-    (agent) =>
-      Effect.tryPromise((signal) => {
-        const name = everywhere[host] ?? host
-        const origin = `http://${name.includes(":") ? `[${name}]` : name}:${port}`
-        return agent.request({ origin, path: "/readyz", method: "GET", signal }).then(({ body }) => body.json())
-      }),
-    (agent) => Effect.promise(() => agent.destroy())
-  ).pipe(
+  Effect.gen(function* () {
+    const name = everywhere[host] ?? host
+    const url = new URL(`http://${name.includes(":") ? `[${name}]` : name}:${port}/readyz`)
+    const client = yield* makeHttpClient(deadline)
+    const response = yield* client.send({ url, method: "GET", maxBytes })
+    return yield* readBody(response, async (body): Promise<unknown> => JSON.parse(await textOf(body, maxBytes)))
+  }).pipe(
+    Effect.scoped,
     Effect.flatMap(Schema.decodeUnknown(Readiness)),
     Effect.timeout(deadline),
     Effect.map(({ workers }) => workers.some(({ name, ready }) => name === "store" && !ready)),

@@ -44,10 +44,8 @@ const connect = (api: ListenApi, { kinds }: Pick<Follower<never>, "kinds">, afte
       // An acquisition cannot be interrupted by itself, and this one must end at its deadline, and with the command.
       const path = `/v1/events/stream${kinds === undefined ? "" : `?events=${kinds.join(",")}`}`
       const asked = Effect.interruptible(askApi(api, "GET", path, { headers }))
-      const { body, headers: said } = yield* Effect.acquireRelease(asked, (answer) =>
-        Effect.sync(() => answer.body.on("error", () => undefined).destroy())
-      )
-      if (said["content-type"] !== "text/event-stream") {
+      const body = yield* Effect.acquireRelease(asked, (answer) => Effect.sync(() => answer.destroy()))
+      if (body.headers["content-type"] !== "text/event-stream") {
         return yield* new ApiRefused({ message: `${api.url} answers, and not with a stream of events: is it a tilld?` })
       }
       const lost = (why: unknown) => new ApiUnavailable({ message: `${api.url} was lost: ${reasonOf(why)}` })

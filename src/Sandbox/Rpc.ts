@@ -1,6 +1,7 @@
+import { json } from "node:stream/consumers"
 import { Data, Duration, Effect } from "effect"
-import { Pool } from "undici"
 import { numberToHex } from "viem"
+import { makeHttpClient, readBody } from "../lib/httpClient.ts"
 
 /** Far above any base fee that a test's blocks lead to, so that a transaction is never stuck and can be re-included. */
 export const ampleFees = { maxFeePerGas: numberToHex(10n ** 11n), maxPriorityFeePerGas: numberToHex(10n ** 9n) }
@@ -30,10 +31,8 @@ export type SandboxRpc = <A = unknown>(
 
 /** Calls to the chain at `url` over kept connections, which close with the scope. */
 export const makeRpc = Effect.fn("Rpc.make")(function* (chain: string, url: string) {
-  const pool = yield* Effect.acquireRelease(
-    Effect.sync(() => new Pool(url, { connections: 8 })),
-    (pool) => Effect.promise(() => pool.destroy())
-  )
+  const client = yield* makeHttpClient("30 seconds")
+  const slots = yield* Effect.makeSemaphore(8)
   const rpc: SandboxRpc = <A>(
     method: string,
     params: ReadonlyArray<unknown> = [],
@@ -42,13 +41,17 @@ export const makeRpc = Effect.fn("Rpc.make")(function* (chain: string, url: stri
     const failed = (reason: LocalRpcError["reason"]) => (detail: unknown) =>
       new LocalRpcError({ chain, method, reason, detail: detail instanceof Error ? detail.message : String(detail) })
     const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params })
-    return Effect.tryPromise({
-      try: (signal) =>
-        pool
-          .request({ path: "/", method: "POST", headers: { "content-type": "application/json" }, body, signal })
-          .then((response) => response.body.json() as Promise<{ result: A; error?: { message: string } }>),
-      catch: failed("Unreachable")
-    }).pipe(
+    const request = {
+      url: new URL(url),
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body
+    } as const
+    return client.send({ ...request, maxBytes: Number.POSITIVE_INFINITY }).pipe(
+      Effect.flatMap((response) => readBody(response, json)),
+      Effect.map((answer) => answer as { readonly result: A; readonly error?: { readonly message: string } }),
+      slots.withPermits(1),
+      Effect.mapError(failed("Unreachable")),
       Effect.timeoutFail({
         duration: deadline,
         onTimeout: () => failed("Deadline")(`no answer within ${Duration.format(Duration.decode(deadline))}`)

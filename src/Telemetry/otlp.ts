@@ -5,9 +5,16 @@
 import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
 import * as OtlpSerialization from "@effect/opentelemetry/OtlpSerialization"
 import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
-import { FetchHttpClient, type HttpBody, HttpClient, HttpClientError, type HttpClientRequest } from "@effect/platform"
-import { Context, Effect, Layer, Option, Predicate } from "effect"
+import {
+  type HttpBody,
+  HttpClient,
+  HttpClientError,
+  type HttpClientRequest,
+  HttpClientResponse
+} from "@effect/platform"
+import { Context, Effect, Layer, Option } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
+import { makeHttpClient, RequestFailed } from "../lib/httpClient.ts"
 import { LogLimit } from "./LogLimit.ts"
 
 /** Of one batch: from its sending to its answer. */
@@ -23,10 +30,8 @@ const givenUp = (request: HttpClientRequest.HttpClientRequest, description: stri
 /** Why a batch failed, without the batch, which is part of the error. */
 const reasonOf = (error: HttpClientError.HttpClientError): string => {
   if (error._tag === "ResponseError") return `status ${error.response.status}`
-  // fetch wraps the reason, such as ECONNREFUSED.
-  const cause = Predicate.hasProperty(error.cause, "cause") ? error.cause.cause : error.cause
-  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "no connection"
-  return error.description ?? code
+  const code = error.cause instanceof RequestFailed ? error.cause.code : ""
+  return error.description ?? (code || "no connection")
 }
 
 /** How many spans or lines are in the body of a batch. */
@@ -57,11 +62,32 @@ const countingJson = Layer.effect(
   })
 ).pipe(Layer.provide(OtlpSerialization.layerJson))
 
+/** Of an answer, which is not looked at. */
+const maxBytes = 64 * 1024
+
+/** The client that all outgoing requests share, in the form that the exporters need. */
+const sender = Effect.map(makeHttpClient("30 seconds"), (client) =>
+  HttpClient.make((request, url) => {
+    const { body, headers } = request
+    const bytes = body._tag === "Uint8Array" ? { body: body.body } : {}
+    return client.send({ url, method: "POST", headers, ...bytes, maxBytes }).pipe(
+      Effect.map((response) => {
+        const status = response.resume().statusCode ?? 0
+        return HttpClientResponse.fromWeb(
+          request,
+          new Response(null, { status: status >= 200 && status <= 599 ? status : 500 })
+        )
+      }),
+      Effect.mapError((cause) => new HttpClientError.RequestError({ request, reason: "Transport", cause }))
+    )
+  })
+)
+
 /**
  * The client of the exporters, which themselves limit neither the time of a request nor how many run at once: a collector
  * that never answers would fill the memory. It logs, at most once a minute, that exporting fails, and when it works again.
  */
-const exportClient = Layer.effect(
+const exportClient = Layer.scoped(
   HttpClient.HttpClient,
   Effect.gen(function* () {
     const slots = yield* Effect.makeSemaphore(atOnce)
@@ -90,7 +116,7 @@ const exportClient = Layer.effect(
       works = true
       return Effect.logInfo("spans and log lines are exported again")
     })
-    return HttpClient.transform(HttpClient.filterStatusOk(yield* HttpClient.HttpClient), (send, request) =>
+    return HttpClient.transform(HttpClient.filterStatusOk(yield* sender), (send, request) =>
       send.pipe(
         Effect.timeoutFail({ duration: deadline, onTimeout: () => givenUp(request, `no answer within ${deadline}`) }),
         slots.withPermitsIfAvailable(1),
@@ -101,7 +127,7 @@ const exportClient = Layer.effect(
       )
     )
   })
-).pipe(Layer.provide(FetchHttpClient.layer))
+)
 
 /** @param endpoint the collector's base URL, to which `/v1/traces` and `/v1/logs` are added */
 export const otlpLayer = (endpoint: string) => {

@@ -93,8 +93,8 @@ const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
   const { env } = yield* Invocation
   const place = Option.getOrElse(options.secret, () => listenSecretFile(env))
   const secret = yield* readOrMakeSigningSecret(place)
-  const [{ makeAgent }, { follow }, { forward }, { signingKey }] = yield* parts
-  const agent = yield* makeAgent
+  const [{ makeClient }, { follow }, { forward }, { signingKey }] = yield* parts
+  const client = yield* makeClient
   const signing = signingKey(Redacted.make(secret))
   const url = apiUrl.href.replace(/\/$/, "")
   yield* print(
@@ -102,8 +102,8 @@ const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
       ? JSON.stringify({ secret, apiUrl: url, forwardTo: forwardTo.href })
       : `Events of ${url} go to ${forwardTo.href}, signed with the secret of ${place === "-" ? "standard input" : place}:\n\n  ${secret}\n`
   )
-  const { farewell, follower } = makeFollower(options, (event) => forward(agent, forwardTo, signing, event))
-  return yield* Effect.onExit(follow({ url, key, agent }, follower), () => farewell)
+  const { farewell, follower } = makeFollower(options, (event) => forward(client, forwardTo, signing, event))
+  return yield* Effect.onExit(follow({ url, key, client }, follower), () => farewell)
 }, Effect.scoped)
 
 /** `tilld listen`: forwards events to a server of your own until it is stopped. */

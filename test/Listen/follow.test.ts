@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
-import { makeAgent } from "../../src/Listen/askApi.ts"
+import { makeClient } from "../../src/Listen/askApi.ts"
 import { follow } from "../../src/Listen/follow.ts"
 import { forward } from "../../src/Listen/forward.ts"
 import type { Message } from "../../src/Listen/messages.ts"
@@ -28,8 +28,8 @@ const server = Effect.gen(function* () {
     (running) => Effect.sync(() => running.close().closeAllConnections())
   )
   const { port } = listening.address() as AddressInfo
-  const agent = yield* makeAgent
-  return { api: { url: `http://127.0.0.1:${port}`, key: "svc_test_x", agent }, asked: Queue.take(asked) }
+  const client = yield* makeClient
+  return { api: { url: `http://127.0.0.1:${port}`, key: "svc_test_x", client }, asked: Queue.take(asked) }
 })
 
 const following = Effect.fnUntraced(function* (kinds?: ReadonlyArray<EventKind>) {
@@ -181,7 +181,7 @@ it.scoped("a receiver has 30 seconds, as it has for a webhook", () =>
   Effect.gen(function* () {
     const { api, asked } = yield* server
     const outcome = yield* Effect.fork(
-      forward(api.agent, new URL(api.url), signingKey(Redacted.make("whsec_x")), { id: "evt_1", data: "{}" })
+      forward(api.client, new URL(api.url), signingKey(Redacted.make("whsec_x")), { id: "evt_1", data: "{}" })
     )
     yield* asked
     yield* TestClock.adjust("29 seconds")
@@ -202,7 +202,7 @@ it.scoped("a status decides, and a body that does not end is dropped after 5 sec
   Effect.gen(function* () {
     const { api, asked } = yield* server
     const outcome = yield* Effect.fork(
-      forward(api.agent, new URL(api.url), signingKey(Redacted.make("whsec_x")), { id: "evt_1", data: "{}" })
+      forward(api.client, new URL(api.url), signingKey(Redacted.make("whsec_x")), { id: "evt_1", data: "{}" })
     )
     const { answer } = yield* asked
     const dropped = yield* Effect.fork(

@@ -4,10 +4,10 @@
  * unchecked until `sendBatch` of methods.ts decodes them. The URL is a secret: only its host is shown, and error texts
  * are scrubbed. `Providers` makes the clients.
  */
-import { Clock, Context, Duration, Effect, Either, FiberRef, Layer, Predicate, Redacted } from "effect"
-import { Agent, type Dispatcher } from "undici"
+import { Clock, Context, Duration, Effect, Either, FiberRef, Layer, Redacted } from "effect"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
 import { cut } from "../../Domain/wellFormed.ts"
+import { type HttpClient, makeHttpClient, percentDecoded, readBody, tooLong } from "../../lib/httpClient.ts"
 import { makeBatching } from "./batching.ts"
 import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./batchResponse.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
@@ -17,6 +17,10 @@ import { boundsOfBatch, ResponseTooLarge, readErrorResponse, readResponse } from
 const deadline = Duration.seconds(5)
 /** How long an unused connection is kept, unless the provider says less. */
 const keepAlive = Duration.seconds(30)
+/** Connections to one provider at once. */
+const maxConnections = 8
+/** Bytes of a response's head, and of the framing of a small body. A large one is allowed as many bytes again. */
+const framing = 128 * 1024
 /** Characters of a provider's error text that are shown. */
 const maxDetail = 300
 
@@ -78,69 +82,56 @@ export class Rpc extends Context.Tag("tilld/Chains/Rpc")<
   static readonly layer = Layer.scoped(
     Rpc,
     Effect.gen(function* () {
-      const millis = Duration.toMillis(deadline)
-      const timeouts = { connectTimeout: millis, headersTimeout: millis, bodyTimeout: millis }
-      const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Agent({ connections: 8, ...timeouts, keepAliveTimeout: Duration.toMillis(keepAlive) })),
-        (agent) => Effect.promise(() => agent.destroy())
-      )
-      return { client: (url) => httpClient(agent, new URL(Redacted.value(url))) }
+      const client = yield* makeHttpClient(keepAlive)
+      return { client: (url) => providerClient(client, new URL(Redacted.value(url))) }
     })
   )
 }
 
 /** Removes anything that could be the key of its URL from a provider's error text, and shortens it. */
 const scrubber = (url: URL): ((text: string) => string) => {
-  const secrets = [...url.pathname.split("/"), ...url.searchParams.values(), url.username, url.password].filter(
-    (part) => part.length >= 6
-  )
+  const given = [...url.pathname.split("/"), ...url.searchParams.values(), url.username, url.password]
+  const secrets = given.flatMap((part) => [part, percentDecoded(part)]).filter((part) => part.length >= 6)
   return (text) => {
     const scrubbed = secrets.reduce((rest, secret) => rest.replaceAll(secret, "***"), text).replaceAll(/\s+/g, " ")
     return cut(scrubbed, maxDetail, "…")
   }
 }
 
-const codeOf = (cause: unknown): unknown => (Predicate.hasProperty(cause, "code") ? cause.code : undefined)
-
 const reasonOf = (cause: unknown): RpcReason => {
   // A smaller request has fewer bytes and values in its response, but the same depth.
   if (cause instanceof ResponseTooLarge) return cause.excess === "depth" ? "garbage" : "too_large"
-  const code = codeOf(cause)
-  return typeof code === "string" && /^UND_ERR_.*TIMEOUT$/.test(code) ? "timeout" : "unreachable"
+  const { code = "" } = cause as { readonly code?: string }
+  if (code === tooLong) return "too_large"
+  // The names of Node's errors for what is no HTTP, and no gzip.
+  return /^(HPE|Z)_/.test(code) ? "garbage" : "unreachable"
 }
 
-const basicAuthorization = ({ password, username }: URL): string =>
-  `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString("base64")}`
-
-const httpClient = (agent: Dispatcher, url: URL): RpcClient => {
+const providerClient = (client: HttpClient, url: URL): RpcClient => {
   const scrub = scrubber(url)
-  const target = { origin: url.origin, path: `${url.pathname}${url.search}` }
-  const headers = {
-    "content-type": "application/json",
-    accept: "application/json",
-    ...(url.username === "" ? {} : { authorization: basicAuthorization(url) })
-  }
+  const headers = { "content-type": "application/json", accept: "application/json" }
+  const slots = Effect.unsafeMakeSemaphore(maxConnections)
   const counters = { calls: 0, batches: 0, sent: 0, received: 0 }
 
   /** One HTTP request and response. */
   const post = (body: string, bounds: JsonBounds, failed: MakeRpcError) =>
-    Effect.tryPromise({
-      try: async (signal) => {
-        const response = await agent.request({ ...target, method: "POST", headers, body, signal })
-        const status = response.statusCode
+    client.send({ url, method: "POST", headers, body, maxBytes: 2 * bounds.bytes + framing }).pipe(
+      Effect.flatMap((response) => {
+        const { headers, statusCode: status = 0 } = response
         const isGood = status >= 200 && status <= 299
-        const answer = isGood
-          ? { text: "", ...(await readResponse(response.body, bounds)) }
-          : await readErrorResponse(response.body)
-        counters.received += answer.bytes
-        return { status, isGood, ...answer, retryAfter: response.headers["retry-after"] }
-      },
-      // A host with several addresses fails with an error that has a code and no message.
-      catch: (cause) => failed(reasonOf(cause), (cause instanceof Error && cause.message) || String(codeOf(cause)))
-    }).pipe(
+        return readBody(response, async (body) => ({
+          ...{ status, isGood, retryAfter: headers["retry-after"] },
+          ...(isGood ? { text: "", ...(await readResponse(body, bounds)) } : await readErrorResponse(body))
+        }))
+      }),
+      slots.withPermits(1),
+      Effect.mapError((cause) => failed(reasonOf(cause), cause instanceof Error ? cause.message : String(cause))),
       Effect.timeoutFail({
         duration: deadline,
         onTimeout: () => failed("timeout", `no response within ${Duration.format(deadline)}`)
+      }),
+      Effect.tap(({ bytes }) => {
+        counters.received += bytes
       })
     )
 

@@ -1,6 +1,6 @@
-import { Clock, Duration, Effect, Either, Option, Predicate, type Scope } from "effect"
-import { Agent } from "undici"
+import { Clock, Duration, Effect, Either, Option, type Scope } from "effect"
 import { parseWithTexts } from "../../Domain/Json.ts"
+import { makeHttpClient, readBody, textOf, tooLong } from "../../lib/httpClient.ts"
 import { PriceSourceError } from "./PriceSource.ts"
 
 /** For one request: connecting, sending, and reading the response to its end. */
@@ -29,49 +29,41 @@ export const answerAgeOf = (headers: Readonly<Record<string, unknown>>, asked: n
 }
 
 const reasonOf = (cause: unknown): string => {
-  const code = Predicate.hasProperty(cause, "code") ? String(cause.code) : "no connection"
-  return code === "UND_ERR_RES_EXCEEDED_MAX_SIZE" ? `more than ${maxAnswerBytes} bytes` : `no answer (${code})`
+  const { code = "no connection" } = cause as { readonly code?: string }
+  return code === tooLong ? `more than ${maxAnswerBytes} bytes` : `no answer (${code})`
 }
 
 /** A client for price sources, until the scope closes. Redirects are not followed. */
-export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => new Agent({ connections: 2, maxResponseSize: maxAnswerBytes })),
-    (agent) => Effect.promise(() => agent.destroy())
-  ),
-  (agent) =>
-    Effect.fn("PriceSource.get")(function* (source, url) {
-      const failed = (reason: string) => new PriceSourceError({ source, reason })
-      const { origin, pathname, search } = new URL(url)
-      const asked = yield* Clock.currentTimeMillis
-      const { body, headers, status } = yield* Effect.tryPromise({
-        try: (signal) =>
-          agent
-            .request({
-              origin,
-              path: `${pathname}${search}`,
-              method: "GET",
-              headers: { accept: "application/json", "user-agent": "tilld" },
-              signal
-            })
-            .then(async (response) => ({
-              status: response.statusCode,
-              headers: response.headers,
-              body: await response.body.text()
-            })),
-        catch: (cause) => failed(reasonOf(cause))
-      }).pipe(
-        Effect.timeoutFail({
-          duration: deadline,
-          onTimeout: () => failed(`no answer within ${Duration.format(deadline)}`)
-        })
-      )
-      if (status !== 200) return yield* failed(`HTTP ${status}`)
-      const came = yield* Clock.currentTimeMillis
-      const json = yield* Option.match(Either.getRight(parseWithTexts(body)), {
-        onNone: () => failed("its answer is not JSON"),
-        onSome: Effect.succeed
-      })
-      return { json, observedAt: came - answerAgeOf(headers, asked, came) }
+export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(makeHttpClient("30 seconds"), (client) =>
+  Effect.fn("PriceSource.get")(function* (source, url) {
+    const failed = (reason: string) => new PriceSourceError({ source, reason })
+    const asked = yield* Clock.currentTimeMillis
+    const sent = client.send({
+      url: new URL(url),
+      method: "GET",
+      headers: { accept: "application/json" },
+      maxBytes: 2 * maxAnswerBytes
     })
+    const { body, headers, status } = yield* sent.pipe(
+      Effect.flatMap((response) =>
+        readBody(response, async (body) => ({
+          status: response.statusCode,
+          headers: response.headers,
+          body: await textOf(body, maxAnswerBytes)
+        }))
+      ),
+      Effect.mapError((cause) => failed(reasonOf(cause))),
+      Effect.timeoutFail({
+        duration: deadline,
+        onTimeout: () => failed(`no answer within ${Duration.format(deadline)}`)
+      })
+    )
+    if (status !== 200) return yield* failed(`HTTP ${status}`)
+    const came = yield* Clock.currentTimeMillis
+    const json = yield* Option.match(Either.getRight(parseWithTexts(body)), {
+      onNone: () => failed("its answer is not JSON"),
+      onSome: Effect.succeed
+    })
+    return { json, observedAt: came - answerAgeOf(headers, asked, came) }
+  })
 )

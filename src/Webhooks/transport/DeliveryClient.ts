@@ -1,26 +1,40 @@
 /**
- * Sends one webhook request and reports how it ended. Connects only to addresses that the target guard allows, keeps
- * connections for further requests, and bounds every attempt: 30 seconds to the status, 5 more to the end of the body.
- * Redirects are not followed, and proxy variables of the environment are ignored. The dispatcher and test sends call it.
+ * Sends one webhook request and reports how it ended. Connects only to addresses that the target guard allows, and bounds
+ * every attempt: 30 seconds to the status, 5 more to the end of the body, 64 KiB off the wire for all of the response.
+ * The dispatcher and test sends call it.
  */
-import { X509Certificate } from "node:crypto"
-import { readFileSync } from "node:fs"
-import { createSecureContext, rootCertificates, type SecureContext } from "node:tls"
-import { Clock, Context, Data, Effect, Either, Layer } from "effect"
+import type { IncomingMessage } from "node:http"
+import { Context, Data, Effect, Either, Layer } from "effect"
+import { makeHttpClient, type RequestFailed, userAgent } from "../../lib/httpClient.ts"
 import { Settings } from "../../Settings.ts"
-import { Deadlines } from "./Deadlines.ts"
-import { IdleConnections } from "./IdleConnections.ts"
-import { type DeliveryRequest, OutgoingRequest } from "./OutgoingRequest.ts"
-import { type Target, TargetGuard } from "./TargetGuard.ts"
-import { type Connection, NoAnswer, open } from "./targetConnection.ts"
+import { TargetGuard } from "./TargetGuard.ts"
 
 /** From the start of an attempt, including name resolution and connecting, to the status. */
 const statusDeadline = "30 seconds"
-
 /** From the status to the end of the body. The body does not change the outcome. */
 const bodyDeadline = "5 seconds"
+/** How long an idle connection is kept. */
+const keepAlive = "4 seconds"
+/** Bytes of a whole response with its framing, and of its body; then the connection is closed. */
+const maxBytes = 64 * 1024
+const maxBodyBytes = 16 * 1024
+/** Bytes of the body that are kept, to show why an attempt failed. */
+const keptBytes = 1024
 
-export type { DeliveryRequest } from "./OutgoingRequest.ts"
+/** The headers of every webhook request, except the signature. */
+export const webhookHeaders = {
+  "content-type": "application/json",
+  "user-agent": userAgent,
+  // No compression: a small response must not decompress into a large one.
+  "accept-encoding": "identity"
+}
+
+export interface DeliveryRequest {
+  readonly url: string
+  /** The signature headers. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
 
 /** How an attempt ended: the receiver's `status` or, when there was no response, an `error` class such as "timeout". */
 export interface AttemptOutcome {
@@ -32,35 +46,64 @@ export interface AttemptOutcome {
   readonly address?: string
   /** The start of the response body, at most 1 KiB. */
   readonly bodyStart?: string
+  /** It needed a connection of its own, which costs this process far more than a request over a kept one. */
+  readonly isNewConnection?: boolean
 }
 
 /** `webhooks.extra_ca_file` contains no usable certificate. */
 export class ExtraCaUnusable extends Data.TaggedError("ExtraCaUnusable")<{ readonly message: string }> {}
 
-/** The certificates of a PEM file. Throws when there is none: Node would silently accept such a file. */
-const certificatesIn = (path: string): string => {
-  const pem = readFileSync(path, "utf8")
-  new X509Certificate(pem)
-  return pem
+const reasons: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection reset",
+  EPIPE: "connection reset",
+  // A fault of this machine, not of the endpoint.
+  EMFILE: "out of descriptors",
+  ENFILE: "out of descriptors",
+  EHOSTUNREACH: "unreachable",
+  ENETUNREACH: "unreachable",
+  ETIMEDOUT: "unreachable"
 }
 
-/**
- * The certificates that connections trust. Made once, since reading the root certificates takes longer than a handshake,
- * and lazily; but an extra CA file is read at the start, so that an unusable one is reported then.
- */
-const secureContextWith = (extraCaFile: string): Effect.Effect<Effect.Effect<SecureContext>, ExtraCaUnusable> =>
-  extraCaFile === ""
-    ? Effect.sync(() => {
-        let made: SecureContext | undefined
-        return Effect.sync(() => (made ??= createSecureContext()))
-      })
-    : Effect.try({
-        try: () => Effect.succeed(createSecureContext({ ca: [...rootCertificates, certificatesIn(extraCaFile)] })),
-        catch: (cause) =>
-          new ExtraCaUnusable({
-            message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
-          })
-      })
+/** The problem of a certificate, by the codes of Node's "TLS (SSL)" documentation, X509 certificate error codes. */
+const certificateFaults: Readonly<Record<string, string>> = {
+  CERT_HAS_EXPIRED: "certificate has expired",
+  CERT_NOT_YET_VALID: "certificate is not valid yet",
+  CERT_REVOKED: "certificate was revoked",
+  ERR_TLS_CERT_ALTNAME_INVALID: "certificate is for another name",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "certificate is self-signed",
+  SELF_SIGNED_CERT_IN_CHAIN: "certificate's authority is not trusted",
+  UNABLE_TO_GET_ISSUER_CERT: "certificate's authority is not trusted",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "certificate's authority is not trusted",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "intermediate certificate is missing, or its authority is not trusted"
+}
+
+/** A short class that reveals nothing about the internal network. */
+const reasonOf = ({ code, message, stage }: RequestFailed): string => {
+  // Node's words for a connection that ends before the response.
+  if (message === "socket hang up") return "connection closed"
+  const fault = certificateFaults[code]
+  if (fault !== undefined) return `tls: ${fault}`
+  return reasons[code] ?? { connecting: "connection failed", handshake: "tls", response: "invalid response" }[stage]
+}
+
+/** The start of a body, as text. Reads it to its end or its bound; a connection whose response goes on is closed. */
+export const readStart = (response: IncomingMessage) => {
+  const parts: Array<Buffer> = []
+  let bytes = 0
+  const take = (part: Buffer) => {
+    if (bytes < keptBytes) parts.push(part)
+    bytes += part.length
+    if (bytes > maxBodyBytes) response.destroy()
+  }
+  return Effect.async<void>((resume) => {
+    response.on("data", take).once("close", () => resume(Effect.void))
+    return Effect.sync(() => response.destroy())
+  }).pipe(
+    Effect.timeoutOption(bodyDeadline),
+    Effect.map(() => Buffer.concat(parts).subarray(0, keptBytes).toString("utf8"))
+  )
+}
 
 /** Sends one POST and returns its outcome. Never fails. */
 export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")<
@@ -71,86 +114,47 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
     DeliveryClient,
     Effect.gen(function* () {
       const guard = yield* TargetGuard
-      const secureContext = yield* secureContextWith((yield* Settings).webhooks.extraCaFile)
-      const deadlines = yield* Deadlines.make(statusDeadline)
-      const idle = yield* Effect.acquireRelease(
-        Effect.sync(() => new IdleConnections()),
-        (connections) => Effect.sync(() => connections.closeAll())
-      )
-
-      const openTo = (posting: OutgoingRequest) =>
-        Effect.gen(function* () {
-          const { target } = posting
-          const addresses = yield* guard.addresses(target)
-          posting.dial(addresses)
-          const connection = yield* open(target, addresses, yield* secureContext, yield* Clock.currentTimeMillis)
-          connection.client.on("disconnect", () => idle.forget(connection))
-          return connection
-        }).pipe(
-          Effect.catchTags({
-            TargetRefused: () => new NoAnswer({ reason: "target refused" }),
-            NameNotResolved: () => new NoAnswer({ reason: "name not resolved" })
-          })
-        )
-
-      const sendOverNew = (posting: OutgoingRequest) => {
-        const opened = Effect.uninterruptibleMask((restore) =>
-          Effect.map(restore(openTo(posting)), (connection) => posting.use(connection))
-        )
-        return Effect.zipRight(Effect.raceFirst(opened, posting.expired), posting.send)
-      }
-
-      // A receiver may close an idle connection just when it is used again, or have sent stray bytes after its last
-      // response. Neither is a response to this request, so it is sent again over a new connection. If the receiver got
-      // it twice, it recognises the event by its id.
-      const sendOverKept = (posting: OutgoingRequest, kept: Connection) => {
-        posting.use(kept)
-        return Effect.catchIf(
-          posting.send,
-          ({ reason }) => reason !== "timeout",
-          () => {
-            posting.renew()
-            return sendOverNew(posting)
-          }
-        )
-      }
-
-      const finish = (posting: OutgoingRequest, now: number) => {
-        const { connection } = posting
-        if (posting.isComplete && connection !== undefined) idle.put(connection, now)
-        else posting.close()
-      }
-
-      const attempt = (target: Target, request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const posting = new OutgoingRequest(target, request)
-          const deadline = deadlines.begin(now, posting.expire)
-          const kept = idle.take(target.url.origin)
-          return (kept === undefined ? sendOverNew(posting) : sendOverKept(posting, kept)).pipe(
-            Effect.tap(() => {
-              deadlines.end(deadline)
-              return posting.isComplete ? Effect.void : Effect.timeoutOption(posting.over, bodyDeadline)
-            }),
-            Effect.map((status): AttemptOutcome => ({ status, bodyStart: posting.bodyStart })),
-            Effect.catchAll(({ reason }) => Effect.succeed<AttemptOutcome>({ error: reason })),
-            Effect.map((outcome) =>
-              posting.address === undefined ? outcome : { ...outcome, address: posting.address }
-            ),
-            Effect.ensuring(
-              Effect.map(Clock.currentTimeMillis, (end) => {
-                deadlines.end(deadline)
-                finish(posting, end)
-              })
-            )
-          )
+      const { extraCaFile } = (yield* Settings).webhooks
+      const client = yield* Effect.catchAllDefect(makeHttpClient(keepAlive, extraCaFile), (cause) => {
+        const remedy = "give a PEM file with certificates"
+        return new ExtraCaUnusable({
+          message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: ${remedy} (${cause})`
         })
+      })
 
       const post = (request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
-        Either.match(guard.check(request.url), {
-          onLeft: () => Effect.succeed({ error: "target refused" }),
-          onRight: (target) => attempt(target, request)
+        Effect.suspend(() => {
+          const target = guard.check(request.url)
+          if (Either.isLeft(target)) return Effect.succeed({ error: "target refused" })
+          let about: AttemptOutcome = {}
+          const addresses = Effect.tap(guard.addresses(target.right), (all) => {
+            about = { address: all.join(" "), isNewConnection: true }
+            return Effect.void
+          })
+          const sent = client.send({
+            ...{ url: target.right.url, method: "POST", body: request.body, maxBytes, addresses },
+            headers: { ...webhookHeaders, ...request.headers },
+            onConnection: (address) => {
+              about = { ...about, address }
+            }
+          })
+          return sent.pipe(
+            Effect.timeoutFail({ duration: statusDeadline, onTimeout: () => "timeout" }),
+            Effect.flatMap((response) =>
+              Effect.map(readStart(response), (bodyStart) => ({
+                ...about,
+                status: response.statusCode ?? 0,
+                bodyStart
+              }))
+            ),
+            Effect.catchAll((failed) => {
+              if (typeof failed === "string") return Effect.succeed({ ...about, error: failed })
+              if (failed._tag === "TargetRefused") return Effect.succeed({ error: "target refused" })
+              if (failed._tag === "NameNotResolved") return Effect.succeed({ error: "name not resolved" })
+              return Effect.succeed({ ...about, error: reasonOf(failed) })
+            })
+          )
         })
-
       return { post }
     })
   )

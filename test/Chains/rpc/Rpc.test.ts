@@ -1,9 +1,11 @@
 import type { ServerResponse } from "node:http"
+import { gzipSync } from "node:zlib"
 import { describe, expect, it } from "@effect/vitest"
 import { Array as Arr, Chunk, DateTime, Effect, Either, Fiber, type Scope, TestClock } from "effect"
 import type { YieldWrap } from "effect/Utils"
 import { Rpc, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
+import { resolvingTo, slowConnects } from "../../lib/slowLine.ts"
 import { answering, type Call, clientFor, type Handler, key, provider, results, twoCalls } from "../httpNode.ts"
 
 const eachOfTwo = (client: RpcClient) =>
@@ -11,6 +13,9 @@ const eachOfTwo = (client: RpcClient) =>
     { method: "a", params: [] },
     { method: "bb", params: [1] }
   ])
+
+const respondPacked = (response: ServerResponse, text: string) =>
+  void response.setHeader("content-encoding", "gzip").end(gzipSync(text))
 
 const clientOf = (handle: Handler) => Effect.flatMap(provider(handle), ({ url }) => clientFor(url))
 
@@ -70,16 +75,56 @@ describe("Rpc", () => {
     expect(connections()).toBeLessThanOrEqual(2)
   })
 
-  live("sends user and password of the URL as a header, and only to that provider", function* () {
-    const { url } = yield* provider((calls, response, request, isBatch) =>
-      answering(() =>
-        results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
-      )(calls, response, request, isBatch)
-    )
-    const client = yield* clientFor(url.replace("//", "//us%40er:pass@"))
-    expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from("us@er:pass").toString("base64")} /v2/${key}`)
-    expect(client.host).toMatch(/^127\.0\.0\.1:\d+$/)
+  it.scopedLive.each<[string, string]>([
+    ["us%40er:pass", "us@er:pass"],
+    // As Infura has it.
+    [":SECRET", ":SECRET"],
+    ["token", "token:"],
+    ["shop:100%sure", "shop:100%sure"],
+    ["k%C3%A9y:%25", "kéy:%"]
+  ])("sends %s of its URL as a header, and only to that provider", ([given, sent]) =>
+    Effect.gen(function* () {
+      const { url } = yield* provider((calls, response, request, isBatch) =>
+        answering(() =>
+          results(calls).map((one) => ({ ...one, result: `${request.headers.authorization} ${request.url}` }))
+        )(calls, response, request, isBatch)
+      )
+      const client = yield* clientFor(url.replace("//", `//${given}@`))
+      expect((yield* twoCalls(client))[0]).toBe(`Basic ${Buffer.from(sent).toString("base64")} /v2/${key}`)
+      expect(client.host).toMatch(/^127\.0\.0\.1:\d+$/)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
+
+  live("reaches a name with two addresses, one of them unused, over a slow line", function* () {
+    const { url } = yield* provider(answering(results))
+    yield* resolvingTo("127.0.0.1", "::1")
+    yield* slowConnects(300)
+    const client = yield* clientFor(url.replace("127.0.0.1", "node.example"))
+    expect(yield* twoCalls(client)).toHaveLength(2)
   })
+
+  it.scopedLive.each<[string, Handler, object]>([
+    [
+      "an answer that is packed",
+      (calls, response) => respondPacked(response, JSON.stringify(results(calls))),
+      [{}, {}]
+    ],
+    ["a bomb", (_, response) => respondPacked(response, `[${" ".repeat(64 * 1024 * 1024)}]`), { reason: "too_large" }],
+    [
+      "what is not packed",
+      (_, response) => void response.setHeader("content-encoding", "gzip").end("[]"),
+      { reason: "garbage" }
+    ]
+  ])("asks for gzip, and takes %s", ([, handle, outcome]) =>
+    Effect.gen(function* () {
+      const client = yield* clientOf((calls, response, request, isBatch) => {
+        expect(request.headers["accept-encoding"]).toBe("gzip")
+        return handle(calls, response, request, isBatch)
+      })
+      const answer = yield* Effect.either(twoCalls(client))
+      expect(Either.merge(answer)).toMatchObject(outcome)
+    }).pipe(Effect.provide(Rpc.layer))
+  )
 
   it.scopedLive.each<[RpcError["reason"], string, Handler]>([
     ["refused", "one error for all", answering(() => ({ id: null, error: { code: -32600, message: "no batches" } }))],
