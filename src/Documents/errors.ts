@@ -81,6 +81,11 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message:
       "There is no money of exc_Pq7cR4wLz9Xh1mDs6tVkBg to send back, since a reorg took it: accept it, to do without that money"
   },
+  MONEY_NOT_CONFIRMED: {
+    when: "The money has fewer confirmations than its chain asks for, so that a reorg may still take it, or no second provider has it. The message says which. Send the decision again later.",
+    message:
+      "the money of exc_Pq7cR4wLz9Xh1mDs6tVkBg has 1 of the 10 confirmations that base.live asks for, and a reorg may still take it: decide once it has them"
+  },
   IDEMPOTENCY_KEY_IN_USE: {
     when: "The first request with this `Idempotency-Key` is still in progress. Repeat it after `Retry-After`.",
     message: "A request with this Idempotency-Key is being worked on: ask again in a moment."

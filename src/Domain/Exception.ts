@@ -146,6 +146,11 @@ export class TransactionNotProven extends Schema.TaggedError<TransactionNotProve
   message: Schema.String
 }) {}
 
+/** Its money has too few confirmations, or no second provider has it. */
+export class MoneyNotConfirmed extends Schema.TaggedError<MoneyNotConfirmed>()("MoneyNotConfirmed", {
+  message: Schema.String
+}) {}
+
 /** The exception is closed, and not by this decision. */
 export class AlreadyDecided extends Schema.TaggedError<AlreadyDecided>()("AlreadyDecided", {
   message: Schema.String

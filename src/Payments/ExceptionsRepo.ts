@@ -145,10 +145,14 @@ export const sync = (
     return opened
   })
 
-/** The input of a decision: the transaction of a refund, or the one that was accepted, and a note. */
+/**
+ * The input of a decision: the transaction of a refund, or the one that was accepted, a note, and whether money is decided on
+ * that no second provider has.
+ */
 export interface DecisionDetail {
   readonly txHash?: string | undefined
   readonly note?: string | undefined
+  readonly uncorroborated?: boolean | undefined
 }
 
 /** Records that `part` of an open exception's money was sent back; it stays open for the rest. `at` in Unix milliseconds. */

@@ -5,12 +5,14 @@
  */
 import { Effect } from "effect"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
+import { isOfDust, type PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
-import { anyRow, type Db, execute, type Param } from "../Sql.ts"
+import { anyRow, type Db, execute, type Param, type StoreUnavailable } from "../Sql.ts"
 import * as Dust from "./DustRepo.ts"
 import { dustReceipts } from "./dust.ts"
+import { dustOf } from "./moneySentBack.ts"
 
 interface ReceiptRow {
   readonly chain: ChainName
@@ -179,6 +181,26 @@ export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
     const dust = dustReceipts(sums.filter((sum) => sum.chain === chain))
     return [...listed, ...dust.filter((receipt) => receipt.canonical)]
   })
+
+/** The canonical receipts whose money an exception is; of dust, its sums. */
+export const ofException = (
+  db: Db,
+  exception: PaymentException
+): Effect.Effect<ReadonlyArray<Receipt>, StoreUnavailable> => {
+  const { address, block, chain, currency, kind, mode, payment, txHash } = exception
+  if (isOfDust(exception)) {
+    const sums = payment === undefined ? Dust.ofLost(db, address, mode) : Dust.ofPayment(db, payment)
+    const isIts = (one: Receipt) =>
+      one.canonical && one.chain === chain && one.currency === currency && one.dust === dustOf(kind)
+    return Effect.map(sums, (all) => dustReceipts(all).filter(isIts))
+  }
+  const [owner, param] = ownedBy(payment === undefined ? { payment, address } : { payment })
+  const [which, value] =
+    txHash === undefined ? ["position = 'unattributed' AND block_number = ?", block ?? -1] : ["tx_hash = ?", txHash]
+  // With a plus where another index would read all of a flooded payment's receipts.
+  const rest = `${owner} AND ${which} AND chain = ? AND mode = ? AND +currency = ? AND +dust IS NULL AND canonical = 1`
+  return select(db, rest, [param, value, chain, mode, currency])
+}
 
 const unsettled = "unsettled = 1"
 

@@ -97,7 +97,7 @@ export const withoutAcceptedEarly = (
     .reduce((left, one) => withoutReturned(left, { ...one, sentBack: one.amount }), receipts)
 
 /** The kind of dust that an exception of this kind stands for. */
-const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
+export const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
   if (kind === "late") return "late"
   return kind === "wrong_token" || kind === "wrong_chain" || kind === "unknown_payment" ? "stray" : "paying"
 }

@@ -28,6 +28,7 @@ import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { counted, crossing, withReceived } from "./statusMachine.ts"
 import { receiptsLeft, reportExceptions, storeTransitions } from "./storeTransitions.ts"
+import { refuseUndecidable, whyExceptionUndecidable, whyUndecidable } from "./undecidable.ts"
 
 /** Payments that one commit ends at most. */
 const abandonChunk = 100
@@ -155,15 +156,16 @@ const refuseReturned = Effect.fnUntraced(function* (
  * confirmed already. Undefined where there is no such payment.
  *
  * @param given the transaction that paid; required where the ledger has none
- * @param note is kept with the exceptions that are closed
+ * @param detail its note is kept with the exceptions that are closed
  * @param onRepeated called in the transaction, where there was nothing left to accept
  */
 export const accept = Effect.fn("Payments.accept")(function* (
   id: string,
   given: string | undefined,
-  note?: string,
+  { note, uncorroborated }: Omit<Exceptions.DecisionDetail, "txHash"> = {},
   onRepeated: () => void = () => undefined
 ) {
+  const { chains } = yield* Settings
   const reader = yield* Reader
   const writer = yield* Writer
   const outbox = yield* Outbox
@@ -180,8 +182,17 @@ export const accept = Effect.fn("Payments.accept")(function* (
       const payment = (yield* Repo.byId(tx, id)) ?? seen
       const left = yield* receiptsLeft(payment)
       const money = acceptable(payment, left)
-      if (payment.status !== "confirmed") {
-        yield* refuseReturned(yield* Exceptions.ofPayment(tx, payment.id), left, payment, money.any, given)
+      const stored = yield* Exceptions.ofPayment(tx, payment.id)
+      const isConfirmed = payment.status === "confirmed"
+      if (!isConfirmed) yield* refuseReturned(stored, left, payment, money.any, given)
+      const its = given === undefined ? [] : left.filter(({ canonical, txHash }) => canonical && txHash === given)
+      const waived = { uncorroborated, isProven: !isConfirmed && given !== undefined && its.length === 0 }
+      const paying = isConfirmed ? [] : [...money.paying, ...its]
+      yield* refuseUndecidable(whyUndecidable(tx, chains, `what came for ${id}`, paying, waived))
+      for (const exception of stored.filter(({ status }) => status === "open")) {
+        yield* refuseUndecidable(whyExceptionUndecidable(tx, chains, exception, waived))
+      }
+      if (!isConfirmed) {
         const txHash = given ?? money.txHash
         if (txHash === undefined) {
           return yield* refuse(`The transaction that paid ${id} is not known: name it with --tx`)

@@ -7,13 +7,14 @@ import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { isOfDust, mayGrow, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
-import type { Settings } from "../Settings.ts"
+import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { type Decided, decided, type Made } from "./operatorDecisions.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import { countedMoney, isNotedOfCounted, nothingCounts, refundCounted } from "./refundsWhileOpen.ts"
 import { total } from "./statusMachine.ts"
+import { refuseUndecidable, whyExceptionUndecidable } from "./undecidable.ts"
 
 /** A refund. */
 export interface ReturnedMoney {
@@ -82,10 +83,13 @@ const chosen = Effect.fnUntraced(function* (
 
 const close = Effect.fnUntraced(function* (of: string, all: ReadonlyArray<PaymentException>, returned: ReturnedMoney) {
   const now = yield* Clock.currentTimeMillis
+  const { chains } = yield* Settings
   const closed = yield* chosen(of, all, returned)
   for (const { amount, id } of closed) {
     const stored = all.find((one) => one.id === id)
-    if (stored !== undefined) yield* Exceptions.sendBack(stored, amount, now, returned.detail)
+    if (stored === undefined) continue
+    yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, chains, stored, returned.detail))
+    yield* Exceptions.sendBack(stored, amount, now, returned.detail)
   }
   return closed
 })

@@ -8,7 +8,6 @@ import { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import {
   AlreadyDecided,
   DecisionInvalid,
-  type ExceptionContent,
   mostRefunds,
   NothingToDecide,
   type PaymentException,
@@ -16,24 +15,23 @@ import {
 } from "../Domain/Exception.ts"
 import { exceptionId } from "../Domain/Ids.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
+import { Settings } from "../Settings.ts"
 import { Tx } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { exceptionsOfKind } from "./exceptionContents.ts"
 import type { Made } from "./operatorDecisions.ts"
 import { counted, total } from "./statusMachine.ts"
 import { receiptsLeft } from "./storeTransitions.ts"
+import { refuseUndecidable, whyUndecidable } from "./undecidable.ts"
 
 /**
- * The money that counts for an open payment, by the transactions that brought it, in chain order: corroborated, since
- * what only one provider reports must not be sent back, and with a transaction: other money is an exception.
+ * The money that counts for an open payment, in chain order: corroborated, since what only one provider reports must not
+ * be sent back, and with a transaction: other money is an exception.
  */
 export const countedMoney = Effect.fnUntraced(function* (payment: Payment) {
   if (isEnded(payment.status)) return []
   const received = counted(payment, yield* receiptsLeft(payment))
-  return exceptionsOfKind(
-    "underpaid",
-    received.filter(({ corroborated, txHash }) => corroborated && txHash !== undefined)
-  )
+  return received.filter(({ corroborated, txHash }) => corroborated && txHash !== undefined)
 })
 
 /** One recorded refund: a part of each exception whose money it was. */
@@ -79,8 +77,8 @@ export const nothingCounts = ({ id, status }: Payment) => {
   return new NothingToDecide({ message: `No money counts for ${id}: ${instead}` })
 }
 
-/** The parts of `amount` by transaction. */
-const partsOf = (money: ReadonlyArray<ExceptionContent>, amount: bigint): ReadonlyArray<ExceptionContent> => {
+/** The parts of `amount`, the oldest first. */
+const partsOf = <A extends { readonly amount: bigint }>(money: ReadonlyArray<A>, amount: bigint): ReadonlyArray<A> => {
   let left = amount
   return money.flatMap((one) => {
     const isAll = one.amount <= left
@@ -127,11 +125,13 @@ export const refundCounted = Effect.fnUntraced(function* (
       message: `must be at most ${most}, which is what counts for ${payment.id}: without what is an exception, and what no second provider has yet`
     })
   }
+  const { chains } = yield* Settings
+  yield* refuseUndecidable(whyUndecidable(tx, chains, `what counts for ${payment.id}`, partsOf(money, amount)))
   const now = yield* Clock.currentTimeMillis
   const address = payment.address.toLowerCase()
   const place = { address, mode: payment.mode, payment: payment.id }
   const closed: Array<PaymentException> = []
-  for (const one of partsOf(money, amount)) {
+  for (const one of partsOf(exceptionsOfKind("underpaid", money), amount)) {
     yield* Exceptions.open(place, one, now)
     const opened = yield* Exceptions.byId(tx, exceptionId(address, one.key))
     if (opened === undefined) return yield* Effect.dieMessage(`${one.key} of ${payment.id} was not stored`)

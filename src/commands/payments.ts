@@ -1,12 +1,6 @@
 import { Command } from "@effect/cli"
 import type { OperatorException } from "../Domain/ExceptionObject.ts"
-import {
-  type AcceptView,
-  acceptMoney,
-  listExceptions,
-  noteRefund,
-  type RefundView
-} from "../Payments/decisions/decisionOperations.ts"
+import { acceptMoney, listExceptions, noteRefund, type RefundView } from "../Payments/decisions/decisionOperations.ts"
 import type { DecisionView, OperatorPayment, Story } from "../Payments/operatorViews.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import { type ShowAmount, withAmounts } from "./amounts.ts"
@@ -147,16 +141,7 @@ const renderDecision = ({ exceptions, payment }: DecisionView, show: ShowAmount)
     )
   ].join("\n")
 
-const renderAccepted = ({ denied = [], ...decision }: AcceptView, show: ShowAmount): string =>
-  [
-    renderDecision(decision, show),
-    ...denied.map(
-      ({ host, txHash = "coin without a transaction" }) =>
-        `${host} denies ${txHash}: look for it in a block explorer before you deliver`
-    )
-  ].join("\n")
-
-const accept = commandOf(acceptMoney, { print: withAmounts(renderAccepted) })
+const accept = commandOf(acceptMoney, { print: withAmounts(renderDecision) })
 
 const renderRefund = ({ closed, ...decision }: RefundView, show: ShowAmount): string =>
   [

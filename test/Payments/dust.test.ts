@@ -162,20 +162,22 @@ scopedTest(besideNode(layer))("dust: decided dust stays decided, and dust that c
     _tag: "RefundUnclear"
   })
   yield* tick({ head: 141, transfers: dust(141, 4, 5n) })
+  yield* tick({ head: 143 })
   yield* refunded(payment.id, { exceptions: [], amount: 100n })
   expect(yield* exceptions(payment)).toEqual(["open overpaid 20 undefined"])
   yield* refunded(payment.id, { exceptions: [], amount: 20n })
   expect(yield* exceptions(payment)).toEqual(["refunded overpaid 120 undefined"])
-  yield* tick({ head: 142, transfers: dust(142, 1, 5n) })
+  yield* tick({ head: 144, transfers: dust(144, 1, 5n) })
   expect(yield* exceptions(payment)).toEqual(["open overpaid 5 undefined"])
+  yield* tick({ head: 146 })
   yield* accept(payment.id, undefined)
   expect(yield* exceptions(payment)).toEqual(["accepted overpaid 5 undefined"])
-  yield* tick({ head: 143, transfers: dust(143, 2, 3n) })
-  yield* tick({ head: 144, transfers: dust(144, 1, 3n) })
+  yield* tick({ head: 147, transfers: dust(147, 2, 3n) })
+  yield* tick({ head: 148, transfers: dust(148, 1, 3n) })
   const since = ["open overpaid 9 undefined", "accepted overpaid 5 undefined"]
   expect([...(yield* exceptions(payment))].sort()).toEqual([...since].sort())
   // A reorg that takes what is open leaves what was decided on.
-  yield* tick({ head: 145, ancestor: 142 })
+  yield* tick({ head: 149, ancestor: 146 })
   expect((yield* exceptions(payment)).filter((one) => one.startsWith("open"))).toEqual([])
 })
 

@@ -22,7 +22,7 @@ export const storeMoneyFor = (payment: string, amount: string, txHash = hash(1))
     [
       execute(
         `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
-         SELECT chain, mode, 1, 110, '0x110', unixepoch(), 1 FROM payments WHERE id = ? ON CONFLICT DO NOTHING`,
+         SELECT chain, mode, 1, 112, '0x112', unixepoch(), 1 FROM payments WHERE id = ? ON CONFLICT DO NOTHING`,
         [payment]
       ),
       execute(

@@ -5,7 +5,7 @@ import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { QuotaExceeded } from "../../Domain/AccountErrors.ts"
 import type { Accounted } from "../../Domain/AccountedPayment.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
-import type { AlreadyDecided, DecisionInvalid, NothingToDecide } from "../../Domain/Exception.ts"
+import type { AlreadyDecided, DecisionInvalid, MoneyNotConfirmed, NothingToDecide } from "../../Domain/Exception.ts"
 import type { Owner } from "../../Domain/Owner.ts"
 import { Settings } from "../../Settings.ts"
 import { type CommitWith, Tx, Writer } from "../../Sql.ts"
@@ -19,6 +19,7 @@ const refusals = {
   AlreadyDecided: ({ message }: AlreadyDecided) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
   DecisionInvalid: ({ field, message }: DecisionInvalid) => invalid([{ path: field, message }]),
   NothingToDecide: ({ message }: NothingToDecide) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
+  MoneyNotConfirmed: ({ message }: MoneyNotConfirmed) => new ApiError({ code: "MONEY_NOT_CONFIRMED", message }),
   QuotaExceeded: (error: QuotaExceeded) => quotaExceeded(error)
 }
 

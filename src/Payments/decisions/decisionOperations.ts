@@ -7,6 +7,7 @@ import { BaseUnits } from "../../Domain/Amount.ts"
 import {
   AlreadyDecided,
   DecisionInvalid,
+  MoneyNotConfirmed,
   NothingToDecide,
   notePattern,
   type PaymentException,
@@ -14,7 +15,6 @@ import {
   TransactionNotProven
 } from "../../Domain/Exception.ts"
 import { OperatorException } from "../../Domain/ExceptionObject.ts"
-import { PaymentId } from "../../Domain/Ids.ts"
 import { must } from "../../Domain/must.ts"
 import type { Made } from "../operatorDecisions.ts"
 import { DecisionView } from "../operatorViews.ts"
@@ -37,8 +37,15 @@ const notFound = (id: string) =>
 const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined ? notFound(id) : Effect.succeed(decided)
 
-/** `notedTransactions`: how many transactions that its address has sent tilld has noted. */
-const OpenException = Schema.Struct({ ...OperatorException.fields, notedTransactions: Schema.Number })
+/**
+ * `notedTransactions`: how many transactions that its address has sent tilld has noted. `undecidable`: why it is neither
+ * decided on nor sent back yet, and whether --uncorroborated waives that.
+ */
+const OpenException = Schema.Struct({
+  ...OperatorException.fields,
+  notedTransactions: Schema.Number,
+  undecidable: maybe(Schema.Struct({ message: Schema.String, isWaivable: Schema.Boolean }))
+})
 
 export const listExceptions = operation({
   name: "payments exceptions",
@@ -63,9 +70,20 @@ export const listExceptions = operation({
     if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
     if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
     const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
-    const found = (yield* open(reader, filter)).map(operatorException)
-    const noted = yield* transactionsOf(reader, found)
-    return found.map((exception) => ({ ...exception, notedTransactions: noted(exception) }))
+    const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
+    const { Settings } = yield* settings
+    const { chains } = yield* Settings
+    const found = yield* open(reader, filter)
+    const noted = yield* transactionsOf(reader, found.map(operatorException))
+    return yield* Effect.forEach(
+      found,
+      Effect.fnUntraced(function* (one) {
+        const undecidable = yield* whyExceptionUndecidable(reader, chains, one)
+        const exception = operatorException(one)
+        return { ...exception, notedTransactions: noted(exception), ...(undecidable && { undecidable }) }
+      }),
+      { concurrency: 1 }
+    )
   })
 })
 
@@ -80,6 +98,11 @@ const note = asked(
   { about: "Kept with the decision; the merchant sees it" }
 )
 
+const uncorroborated = asked(
+  otherwise(Schema.Boolean, () => false),
+  { about: "Also what no second provider has: look in a block explorer before" }
+)
+
 /** Names the option that a decision lacks. */
 const namingOption = <A, E, R>(decision: Effect.Effect<A, E | DecisionInvalid, R>) =>
   Effect.mapError(decision, (error) => {
@@ -87,24 +110,6 @@ const namingOption = <A, E, R>(decision: Effect.Effect<A, E | DecisionInvalid, R
     const { field, message } = error
     return new DecisionInvalid({ field, message: `--${field === "txHash" ? "tx" : field} ${message}` })
   })
-
-/** With what a provider denies of the payment's money; absent where none does. */
-const AcceptView = Schema.Struct({
-  ...DecisionView.fields,
-  denied: maybe(Schema.Array(Schema.Struct({ host: Schema.String, txHash: maybe(Schema.String) })))
-})
-export type AcceptView = typeof AcceptView.Type
-
-const withDenied = Effect.fnUntraced(function* (view: DecisionView) {
-  const { ofPayment } = yield* lazily(() => import("../ReceiptsRepo.ts"))
-  const { Reader } = yield* sql
-  const receipts = view.payment === undefined ? [] : yield* ofPayment(yield* Reader, PaymentId.make(view.payment.id))
-  const denied = receipts.flatMap(({ canonical, corroborated, deniedBy: host, txHash }) =>
-    canonical && !corroborated && host !== undefined ? [{ host, ...(txHash === undefined ? {} : { txHash }) }] : []
-  )
-  const accepted: AcceptView = denied.length === 0 ? view : { ...view, denied }
-  return accepted
-})
 
 export const acceptMoney = operation({
   name: "payments accept",
@@ -118,12 +123,18 @@ export const acceptMoney = operation({
       name: "tx",
       value: "HASH"
     }),
-    note
+    note,
+    uncorroborated
   },
-  output: AcceptView,
-  refusals: [NotFound, NothingToDecide, TransactionNotProven, AlreadyDecided, DecisionInvalid],
-  audit: ({ id, note, txHash: tx }) => ({ id, tx, note }),
-  run: Effect.fnUntraced(function* ({ id, note, txHash }, _, add) {
+  output: DecisionView,
+  refusals: [NotFound, NothingToDecide, TransactionNotProven, AlreadyDecided, DecisionInvalid, MoneyNotConfirmed],
+  audit: ({ id, note, txHash: tx, uncorroborated }) => ({
+    id,
+    tx,
+    note,
+    ...(uncorroborated ? { uncorroborated } : {})
+  }),
+  run: Effect.fnUntraced(function* ({ id, txHash, ...detail }, _, add) {
     const { accept } = yield* lazily(() => import("../operatorDecisions.ts"))
     const { acceptException, auditedAs } = yield* decisions
     const { decisionView } = yield* views
@@ -131,12 +142,12 @@ export const acceptMoney = operation({
     const terms = yield* Settings
     const onMade = (made: Made) => add(auditedAs(made))
     if (!isException(id)) {
-      const accepted = yield* orNotFound(id, yield* accept(id, txHash, note, () => onMade("repeated")))
-      return yield* withDenied(decisionView(accepted, terms))
+      const accepted = yield* orNotFound(id, yield* accept(id, txHash, detail, () => onMade("repeated")))
+      return decisionView(accepted, terms)
     }
-    const decision = acceptException(id, undefined, { txHash, note }, (_, made) => Effect.sync(() => onMade(made)))
+    const decision = acceptException(id, undefined, { txHash, ...detail }, (_, made) => Effect.sync(() => onMade(made)))
     const { exception, payment } = yield* orNotFound(id, yield* namingOption(decision))
-    return yield* withDenied(decisionView({ payment, exceptions: [exception] }, terms))
+    return decisionView({ payment, exceptions: [exception] }, terms)
   })
 })
 
@@ -176,22 +187,24 @@ export const noteRefund = operation({
       name: "tx",
       value: "HASH"
     }),
-    note
+    note,
+    uncorroborated
   },
   output: RefundView,
-  refusals: [NotFound, NothingToDecide, RefundUnclear, AlreadyDecided, DecisionInvalid],
-  audit: ({ amount, counted, exceptions, id, note, txHash: tx }) => ({
+  refusals: [NotFound, NothingToDecide, RefundUnclear, AlreadyDecided, DecisionInvalid, MoneyNotConfirmed],
+  audit: ({ amount, counted, exceptions, id, note, txHash: tx, uncorroborated }) => ({
     ...{ id, exceptions, amount, tx, note },
-    ...(counted ? { counted } : {})
+    ...(counted ? { counted } : {}),
+    ...(uncorroborated ? { uncorroborated } : {})
   }),
-  run: Effect.fnUntraced(function* ({ counted, exceptions, id, note, txHash, ...sent }, _, add) {
+  run: Effect.fnUntraced(function* ({ counted, exceptions, id, note, txHash, uncorroborated, ...sent }, _, add) {
     const { refunded } = yield* lazily(() => import("../refunds.ts"))
     const { auditedAs, closedBy, refundException } = yield* decisions
     const { decisionView } = yield* views
     const { operatorException } = yield* objects
     const { Settings } = yield* settings
     const amount = sent.amount === undefined ? undefined : BigInt(sent.amount)
-    const detail = { txHash, note }
+    const detail = { txHash, note, uncorroborated }
     const onClosed = (closed: ReadonlyArray<PaymentException>, made: Made) => add(auditedAs(made, closed))
     if (!isException(id)) {
       const noted = refunded(id, { exceptions, amount, counted, detail, onClosed })

@@ -19,6 +19,7 @@ import type { Owner } from "../../Domain/Owner.ts"
 import type { Payment } from "../../Domain/Payment.ts"
 import { iso } from "../../Domain/Timestamp.ts"
 import { Outbox } from "../../Events/Outbox.ts"
+import { Settings } from "../../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import * as Exceptions from "../ExceptionsRepo.ts"
 import { credited, withoutApart } from "../exceptionContents.ts"
@@ -27,6 +28,7 @@ import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
 import { counted } from "../statusMachine.ts"
 import { receiptsLeft, storeTransitions } from "../storeTransitions.ts"
+import { refuseUndecidable, type Waived, whyExceptionUndecidable, whyUndecidable } from "../undecidable.ts"
 import { partNamed, returnedOf, wasReturned } from "./refundParts.ts"
 
 /** The input of a decision; the hash in lower case. */
@@ -88,7 +90,11 @@ const storedNow = Effect.fnUntraced(function* (before: PaymentException) {
 })
 
 /** Proves the named transaction of money whose transaction is not known. */
-const proveNamed = Effect.fnUntraced(function* (exception: PaymentException, named: string | undefined) {
+const proveNamed = Effect.fnUntraced(function* (
+  exception: PaymentException,
+  named: string | undefined,
+  waived: Waived
+) {
   const { chain, id, kind, mode, payment } = exception
   const known = broughtBy(exception)
   if (named === undefined || named === known) return
@@ -96,8 +102,11 @@ const proveNamed = Effect.fnUntraced(function* (exception: PaymentException, nam
     const message = `must be ${known}, which brought the money of ${id}, or be left out`
     return yield* new DecisionInvalid({ field: "txHash", message })
   }
-  const receipts = payment === undefined ? [] : yield* Receipts.ofPayment(yield* Reader, payment)
-  if (receipts.some((receipt) => receipt.canonical && receipt.chain === chain && receipt.txHash === named)) return
+  const reader = yield* Reader
+  const receipts = payment === undefined ? [] : yield* Receipts.ofPayment(reader, payment)
+  const its = receipts.filter((receipt) => receipt.canonical && receipt.chain === chain && receipt.txHash === named)
+  const { chains } = yield* Settings
+  if (its.length > 0) return yield* refuseUndecidable(whyUndecidable(reader, chains, named, its, waived))
   const blockNumber = yield* prove({ chain, mode }, named)
   // One transaction pays many by moving coins inside contracts, and what came in that way may be unattributed.
   if (payment !== undefined && kind !== "unattributed") {
@@ -176,10 +185,12 @@ export const acceptException = <E = never>(
     const writer = yield* Writer
     const outbox = yield* Outbox
     const matchSet = yield* WatchedAddresses
+    const { chains } = yield* Settings
     const seen = yield* find(reader, id, owner)
     if (seen === undefined) return undefined
     const isRepeated = yield* wasMade(seen, "accepted", named)
-    if (!isRepeated) yield* proveNamed(seen, named.txHash)
+    const { txHash, uncorroborated } = named
+    if (!isRepeated) yield* proveNamed(seen, txHash, { uncorroborated })
     return yield* writer.write(
       Effect.gen(function* () {
         const exception = (yield* find(yield* Tx, id, owner)) ?? seen
@@ -187,6 +198,8 @@ export const acceptException = <E = never>(
         if (made === "decided") {
           // No transaction was proven for it.
           if (isRepeated) return yield* openedAgain(id)
+          const waived = { uncorroborated, isProven: txHash !== undefined }
+          yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, chains, exception, waived))
           yield* acceptOpen(exception, named, outbox, matchSet)
         }
         const result = yield* storedNow(exception)
@@ -218,15 +231,18 @@ export const refundException = <E = never>(
   alsoCommit?: AlsoCommit<Returned, E>
 ) =>
   Effect.gen(function* () {
+    const { uncorroborated } = named
     const reader = yield* Reader
     const writer = yield* Writer
     const settlement = yield* Settlement
+    const { chains } = yield* Settings
     const seen = yield* find(reader, id, owner)
     if (seen === undefined) return undefined
 
     const noteReturned = Effect.fnUntraced(function* (exception: PaymentException) {
       const now = yield* Clock.currentTimeMillis
       const returned = yield* returnedOf(exception, amount)
+      yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, chains, exception, { uncorroborated }))
       yield* Exceptions.sendBack(exception, returned, now, named)
       const payment = exception.payment && (yield* Repo.byId(yield* Tx, exception.payment))
       if (payment !== undefined) yield* settlement.sentBack(payment)

@@ -8,6 +8,7 @@ import { readChain } from "../../../src/Payments/addresses/readOperation.ts"
 import { listExceptions } from "../../../src/Payments/decisions/decisionOperations.ts"
 import { Reader, Tx } from "../../../src/Sql.ts"
 import { storeLateMoney } from "../../lib/exceptions.ts"
+import { testSettingsLayer } from "../../lib/settings.ts"
 import { execute, inTransaction, rows, storeAccount, tempStore } from "../../lib/store.ts"
 
 const network = { chain: "base", mode: "test" } as const
@@ -125,7 +126,10 @@ it.scoped("an open exception tells how many transactions of its address were not
     yield* storePayments([{}, {}])
     for (const n of [1, 2]) yield* storeLateMoney(`pay_${n}`, n)
     const listed = Effect.map(
-      listExceptions.run({ limit: 100 }, caller, () => undefined),
+      Effect.provide(
+        listExceptions.run({ limit: 100 }, caller, () => undefined),
+        testSettingsLayer("")
+      ),
       (all) => all.map(({ notedTransactions, payment }) => [payment, notedTransactions])
     )
     let place = 0

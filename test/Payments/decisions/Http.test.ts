@@ -58,7 +58,8 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
   const pay = (to: Created, amount: bigint, over: Partial<DatedTransfer> = {}, network = base) =>
     Effect.gen(function* () {
       const settlement = yield* Settlement
-      const number = ++mined
+      const number = mined + 1
+      mined += 3
       const transfer: DatedTransfer = {
         ...{ blockNumber: number, blockHash: hash(number), blockTime: 4_000_000_000, txHash: hash(number) },
         ...{ address: to.address.toLowerCase(), sender: payer.toLowerCase(), currency: "USDC", amount },
@@ -66,7 +67,7 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
         ...over
       }
       // Later payments are due by this machine's clock: the head's own time is long ago.
-      const head = { number, hash: hash(number), time: 1 }
+      const head = { number: number + 2, hash: hash(number + 2), time: 1 }
       yield* inTransaction(
         Effect.gen(function* () {
           yield* LedgerRepo.startScan(network, { number: 0, hash: hash(0), time: 0 }, undefined)

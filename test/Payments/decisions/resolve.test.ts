@@ -130,7 +130,7 @@ test("accept: an exception of a confirmed payment is closed alone, and nothing e
   yield* acceptOf(id, 500n)
   expect(yield* look(id)).toEqual({ ...before, exceptions: ["open overpaid 20", "accepted overpaid 500"] })
   // The payment as a whole takes what is left.
-  yield* accept(id, undefined, "all of it")
+  yield* accept(id, undefined, { note: "all of it" })
   expect((yield* look(id)).exceptions.toSorted()).toEqual(["accepted overpaid 20", "accepted overpaid 500"])
   expect(yield* of(id, 20n)).toMatchObject({ note: "all of it" })
 })
@@ -239,12 +239,12 @@ const undone = Effect.gen(function* () {
   return id
 })
 
-test("accept: money accepted at one confirmation that a reorg removes fails the payment once the new branch is final", function* () {
+test("accept: accepted money that a deeper reorg removes fails the payment once the new branch is final", function* () {
   const { id } = yield* start
   yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 9, 1000n))
+  yield* scanTo(end + 11, transfer(end + 9, 1000n))
   yield* acceptOf(id, 1000n)
-  yield* tick({ head: end + 10, ancestor: end + 8, finalized: end + 8 })
+  yield* tick({ head: end + 12, ancestor: end + 8, finalized: end + 8 })
   expect((yield* look(id)).payment?.status).toBe("confirmed")
   yield* tick({ head: end + 30, finalized: end + 9 })
   yield* isReorged(id)
@@ -253,9 +253,9 @@ test("accept: money accepted at one confirmation that a reorg removes fails the 
 test("accept: undecided money of the payment does not make up for what a reorg removes", function* () {
   const { id } = yield* start
   yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(120, 1000n), transfer(end + 9, 800n))
+  yield* scanTo(end + 11, transfer(120, 1000n), transfer(end + 9, 800n))
   yield* acceptOf(id, 800n)
-  yield* tick({ head: end + 10, ancestor: end + 8, finalized: end + 8 })
+  yield* tick({ head: end + 12, ancestor: end + 8, finalized: end + 8 })
   yield* tick({ head: end + 30, finalized: end + 9 })
   yield* isReorged(id)
   const after = yield* look(id)
