@@ -1,13 +1,15 @@
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { clientChecks } from "./clients.ts"
 import { monitoringChecks } from "./monitoring.ts"
 
 // `npm run test:tools`: the API document read by tools that others use. Spectral finds no error in it, the types that
 // openapi-typescript makes of it take a request without its optional fields, and the conformance suite, sent through a proxy
-// of Prism, meets no answer that is not as documented. The tools are installed here, beside the project's own packages.
+// of Prism, meets no answer that is not as documented. Clients of several languages use a running daemon. The tools are
+// installed here, beside the project's own packages.
 // promtool and Grafana's schema read what `config` has for them. With arguments only the checks whose names have one of them:
 // npm run test:tools -- rules
 
@@ -28,23 +30,8 @@ const run = (command: string, args: ReadonlyArray<string>, env: Readonly<Record<
   return status === 0
 }
 
-/** A request by the types alone: optional fields are left out. */
-const program = `
-import type { paths } from "./api.d.ts"
-type Body<P extends keyof paths> = paths[P] extends { post: { requestBody?: { content: { "application/json": infer B } } } } ? B : never
-export const payment: Body<"/v1/payments"> = { merchantRef: "1", amount: "1", currency: "USDC", chain: "base" }
-export const many: Body<"/v1/deliveries/redeliver"> = {}
-`
-
-const compile = [
-  ...["--noEmit", "--strict", "--target", "ES2022", "--module", "NodeNext", "--moduleResolution", "NodeNext"],
-  "--allowImportingTsExtensions"
-]
-
 const folder = mkdtempSync(join(tmpdir(), "tilld-tools-"))
 const document = join(folder, "openapi.json")
-const client = join(folder, "client.ts")
-writeFileSync(client, program)
 
 type Check = readonly [name: string, check: () => boolean | Promise<boolean>]
 
@@ -54,7 +41,7 @@ const all: ReadonlyArray<Check> = [
   ["document", () => run(process.execPath, ["scripts/openapi.mjs", document])],
   ["Spectral", () => run(bin("spectral"), ["lint", document, "--ruleset", join(here, "spectral.yaml"), "--quiet"])],
   ["openapi-typescript", () => run(bin("openapi-typescript"), [document, "--output", join(folder, "api.d.ts")])],
-  ["its types", () => run(join(root, "node_modules/.bin/tsc"), [...compile, client])],
+  ...clientChecks(root, here, folder),
   [
     "Prism",
     () => run("npx", ["vitest", "run", "test/spec"], { TILLD_PRISM: bin("prism"), TILLD_PRISM_DOCUMENT: document })
