@@ -227,6 +227,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         data-final={isFinal(view)}
         data-now={mark.now}
         data-copied={wording.t.copied}
+        data-by-hand={wording.t.copyByHand}
       >
         <Body {...props} wording={wording} />
       </main>

@@ -35,6 +35,7 @@ export interface Texts {
   readonly copyAmount: string
   readonly copyAddress: string
   readonly copied: string
+  readonly copyByHand: string
   readonly codes: string
   readonly payCode: string
   readonly addressCode: string

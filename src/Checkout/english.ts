@@ -27,6 +27,7 @@ export const english: Texts = {
   copyAmount: "Copy amount",
   copyAddress: "Copy address",
   copied: "Copied",
+  copyByHand: "Selected: copy it with a long press or the keyboard.",
   codes: "Scan with a wallet",
   payCode: "Payment",
   addressCode: "Address only",

@@ -27,6 +27,7 @@ export const french: Texts = {
   copyAmount: "Copier le montant",
   copyAddress: "Copier l’adresse",
   copied: "Copié",
+  copyByHand: "Sélectionné : copiez-le par un appui long ou au clavier.",
   codes: "Scannez avec un portefeuille",
   payCode: "Paiement",
   addressCode: "Adresse seule",

@@ -27,6 +27,7 @@ export const german: Texts = {
   copyAmount: "Betrag kopieren",
   copyAddress: "Adresse kopieren",
   copied: "Kopiert",
+  copyByHand: "Markiert: bitte lange drücken oder mit der Tastatur kopieren.",
   codes: "Mit einer Wallet scannen",
   payCode: "Zahlung",
   addressCode: "Nur Adresse",

@@ -27,6 +27,7 @@ export const portuguese: Texts = {
   copyAmount: "Copiar valor",
   copyAddress: "Copiar endereço",
   copied: "Copiado",
+  copyByHand: "Selecionado: copie com um toque longo ou com o teclado.",
   codes: "Leia com uma carteira",
   payCode: "Pagamento",
   addressCode: "Só o endereço",

@@ -27,6 +27,7 @@ export const spanish: Texts = {
   copyAmount: "Copiar importe",
   copyAddress: "Copiar dirección",
   copied: "Copiado",
+  copyByHand: "Seleccionado: cópielo con una pulsación larga o con el teclado.",
   codes: "Escanee con un monedero",
   payCode: "Pago",
   addressCode: "Solo dirección",

@@ -4,7 +4,7 @@
  * and the admin listener call `serveHttp`, the control sockets `makeServer`.
  */
 import { createServer, type Server } from "node:http"
-import { Server as NetServer } from "node:net"
+import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Data, Effect, Runtime } from "effect"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
@@ -13,7 +13,6 @@ import { Workers } from "../Telemetry/Workers.ts"
 import { networkOf } from "./clientAddress.ts"
 import { noTunnels, tooManyConnections } from "./connectionRefusals.ts"
 import { type ConnectionLimits, Connections } from "./connections.ts"
-import { parseInSlices } from "./parseInSlices.ts"
 import { makeRequests, type RequestLimits } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 
@@ -91,6 +90,30 @@ const lastRequestsTime = "100 millis"
  * 511.
  */
 const backlog = 4_096
+
+/** Bytes that are parsed between two checks whether to go on: the length of an ordinary request. */
+const slice = 1024
+
+/**
+ * Hands what a connection receives to Node's parser little by little, until the connection is refused. The parser cannot be
+ * stopped while it is at a read, and one read of 64 KiB may hold thousands of chunks or requests: tens of milliseconds of the
+ * event loop for every connection that a flood opens again. Node's parser reads the socket itself, past its "data" events,
+ * until somebody else listens for them.
+ *
+ * @param isWanted gets the bytes that are parsed next; false once the connection is refused
+ */
+const parseInSlices = (socket: Socket, isWanted: (bytes: number) => boolean): void => {
+  const parsers = socket.listeners("data")
+  socket.removeAllListeners("data").on("data", (bytes: Buffer) => {
+    for (let at = 0; at < bytes.length && !socket.destroyed; at += slice) {
+      // Too much is unread: replies by the client, or a body here.
+      if (socket.isPaused()) return void socket.unshift(bytes.subarray(at))
+      const next = bytes.subarray(at, at + slice)
+      if (!isWanted(next.length)) return
+      for (const parse of parsers) parse.call(socket, next)
+    }
+  })
+}
 
 const listen = (server: Server, { host, port }: ListenAddress) =>
   Effect.async<ListenAddress, ListenFailed | AddressUnavailable>((resume) => {

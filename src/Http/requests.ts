@@ -10,7 +10,6 @@ import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from
 import { ApiError, bodyTooLarge } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
 import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
-import { BodyRoom } from "./BodyRoom.ts"
 import { hasBody, noBody, receiveBody } from "./body.ts"
 import {
   makeRefusals,
@@ -32,6 +31,41 @@ const shuttingDown = new ApiError({
   message: "The server is shutting down: try again in a moment.",
   headers: { "retry-after": "5" }
 })
+
+/** The part of the free bytes that one client may take. */
+const share = 1 / 8
+
+/**
+ * Room for the bytes of request bodies that are kept until the requests have their replies. One client may take an
+ * eighth of what is still free: however many do, there is room for another one. The client is the sender of a request,
+ * not the proxy that it came through.
+ */
+export class BodyRoom {
+  #free: number
+  readonly #kept = new Map<string, number>()
+
+  /** @param bytes for all clients together */
+  constructor(bytes: number) {
+    this.#free = bytes
+  }
+
+  /** Takes room for bytes of a client; false when there is none for them. */
+  take(client: string, bytes: number): boolean {
+    const kept = (this.#kept.get(client) ?? 0) + bytes
+    if (kept > this.#free * share) return false
+    this.#free -= bytes
+    this.#kept.set(client, kept)
+    return true
+  }
+
+  /** Gives back room that was taken. */
+  giveBack(client: string, bytes: number): void {
+    const kept = (this.#kept.get(client) ?? 0) - bytes
+    this.#free += bytes
+    if (kept > 0) this.#kept.set(client, kept)
+    else this.#kept.delete(client)
+  }
+}
 
 /** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */
 const versions = new Set(["1.1", "1.0"])

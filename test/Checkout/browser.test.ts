@@ -5,7 +5,7 @@ import type { BrowserContextOptions, Page } from "playwright-core"
 import { addingOf } from "../../src/Checkout/walletNetworks.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
-import { Chromium, visitorOf } from "../lib/browser.ts"
+import { Chromium, copied, unableToCopy, visitorOf } from "../lib/browser.ts"
 import { injectWallet, type WalletAnswer, type WalletCall } from "../lib/injectedWallet.ts"
 import { readQr } from "../lib/qr.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
@@ -186,6 +186,60 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       expect(await late.locator(".time.short .time-left").textContent()).toMatch(/^Time left: 1:[0-4]\d$/)
       expect(await late.locator(".rest").getAttribute("stroke-dasharray")).toMatch(/^[123] 100$/)
     })
+  })
+
+  test("copies in the old way where the clipboard refuses or is absent", function* () {
+    for (const fault of ["refuses", "is absent"] as const) {
+      const { context, open, payment } = yield* checkout()
+      yield* Effect.promise(() => unableToCopy(context, fault))
+      const page = yield* open
+      yield* Effect.promise(async () => {
+        for (const [id, text] of [
+          ["copy-amount", "25"],
+          ["copy-address", payment.address],
+          ["copy-reference", payment.merchantRef]
+        ]) {
+          await page.locator(`#${id}`).press("Enter")
+          await page.locator(`#${id}.copied`).waitFor()
+          expect(await copied(context, page.url()), fault).toBe(text)
+          expect(await page.evaluate(() => document.activeElement?.id)).toBe(id)
+        }
+        expect(await page.locator("input").count()).toBe(0)
+      })
+    }
+  })
+
+  test("selects the text and says so in each language where copying fails altogether", function* () {
+    for (const [language, said] of Object.entries({
+      en: "Selected: copy it with a long press or the keyboard.",
+      es: "Seleccionado: cópielo con una pulsación larga o con el teclado.",
+      de: "Markiert: bitte lange drücken oder mit der Tastatur kopieren.",
+      fr: "Sélectionné : copiez-le par un appui long ou au clavier.",
+      pt: "Selecionado: copie com um toque longo ou com o teclado."
+    })) {
+      const { context, open, payment, url } = yield* checkout("", {}, { viewport: { width: 320, height: 640 } })
+      yield* Effect.promise(() => unableToCopy(context, "and the old way fail"))
+      const page = yield* open
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}?lang=${language}`)
+        for (const [id, text] of [
+          ["copy-amount", "25"],
+          ["copy-address", payment.address]
+        ]) {
+          await page.locator(`#${id}`).click()
+          await page
+            .getByText(said)
+            .nth(id === "copy-amount" ? 0 : 1)
+            .waitFor()
+          expect(await page.evaluate(() => getSelection()?.toString())).toBe(text)
+          expect(await page.locator(`input#${id}`).getAttribute("aria-label")).toBe(said)
+          expect(await page.locator(`button#${id}`).count()).toBe(0)
+        }
+        expect(await page.locator(".copied").count()).toBe(0)
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320)
+        expect(await problemsOf(page)).toEqual([])
+      })
+    }
   })
 
   const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { BodyRoom } from "../../src/Http/BodyRoom.ts"
+import { BodyRoom } from "../../src/Http/requests.ts"
 
 /** Takes byte by byte, until there is no room or `most` are taken. */
 const fill = (room: BodyRoom, client: string, most = Number.POSITIVE_INFINITY, piece = 1) => {

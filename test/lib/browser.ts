@@ -49,3 +49,25 @@ export const visitor = (origin: string, options: BrowserContextOptions = {}) =>
 /** A visitor in the suite's browser. */
 export const visitorOf = (origin: string, options: BrowserContextOptions = {}) =>
   Effect.flatMap(Chromium, (launched) => visitorIn(launched, origin, options))
+
+/** How copying fails on a visitor's pages. */
+const copyFaults = {
+  refuses: "",
+  "is absent": "delete Navigator.prototype.clipboard",
+  "and the old way fail": "document.execCommand = () => false"
+}
+
+/** Pages may read the clipboard, and not write to it: the browser refuses that, or has no clipboard. */
+export const unableToCopy = async (context: BrowserContext, fault: keyof typeof copyFaults) => {
+  await context.grantPermissions(["clipboard-read"])
+  await context.addInitScript(`if (!location.hash) { ${copyFaults[fault]} }`)
+}
+
+/** What is on the clipboard, as another page of the visitor sees it. */
+export const copied = async (context: BrowserContext, url: string): Promise<string> => {
+  const page = await context.newPage()
+  await page.goto(`${url}#reads`)
+  const text = await page.evaluate(() => navigator.clipboard.readText())
+  await page.close()
+  return text
+}

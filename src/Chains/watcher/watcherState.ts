@@ -2,12 +2,12 @@
  * A watcher's state in addition to the database, and the chain's health on /readyz derived from it. The functions that
  * change a `State` are called by its watcher alone; `chainHealthOf` only reads.
  */
-import { Duration } from "effect"
+import { Deferred, Duration, Effect, FiberId } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
+import { waitAtMost } from "../../Domain/waitAtMost.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { type Activity, intervalOf } from "./interval.ts"
-import { LookLatch } from "./LookLatch.ts"
 import type { TickOutcome } from "./tick.ts"
 
 /**
@@ -41,6 +41,26 @@ export interface ChainHealth extends Network {
   readonly reason?: string
   /** Each provider of the chain, by its host; the reason says why it is unhealthy. */
   readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
+}
+
+/** How long the creation of a payment waits at most for a look at its chain. */
+const lookPatience = Duration.seconds(2)
+
+/** Opens at the end of each look of a watcher at its chain's head. The creation of a payment waits for one. */
+export class LookLatch {
+  #ended: Deferred.Deferred<void> | undefined
+
+  /** Waits for the end of the look under way or of the next one, for two seconds at most. */
+  readonly wait: Effect.Effect<void> = Effect.suspend(() => {
+    this.#ended ??= Deferred.unsafeMake(FiberId.none)
+    return Effect.asVoid(waitAtMost(Deferred.await(this.#ended), lookPatience))
+  })
+
+  /** Notes that a look has ended, successful or not. */
+  end(): void {
+    if (this.#ended !== undefined) Deferred.unsafeDone(this.#ended, Effect.void)
+    this.#ended = undefined
+  }
 }
 
 /** The state of one watcher, which alone changes it. */

@@ -4,7 +4,11 @@
  */
 // Runs in browsers, without Effect: the platform's own functions are all it has.
 // @effect-diagnostics globalFetch:off globalTimers:off
-import { announce } from "./announce.ts"
+/** Lets screen readers hear a text once, in the page's live region. */
+export const announce = (text: string): void => {
+  const region = document.getElementById("announcement")
+  if (region !== null) region.textContent = text
+}
 
 /** Milliseconds. */
 const pollInterval = 5_000

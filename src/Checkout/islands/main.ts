@@ -1,12 +1,25 @@
 /** The script of the checkout page, a progressive enhancement: without it the page does the same in another way. */
 // Runs in browsers, without Effect: the platform's own functions are all it has.
 // @effect-diagnostics globalTimers:off
-import { addCopyButtons } from "./copy.ts"
-import { keepCurrent } from "./keepCurrent.ts"
+import { copyBy } from "../../Pages/islands/copyBy.ts"
+import { announce, keepCurrent } from "./keepCurrent.ts"
 import { showLocalTimes } from "./localTimes.ts"
 import { closeByKey, isFramed, tellShop } from "./shop.ts"
 import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
+
+/** Adds a button to everything that can be copied. */
+const addCopyButtons = (main: HTMLElement): void => {
+  const { byHand = "", copied: done = "" } = main.dataset
+  for (const row of main.querySelectorAll<HTMLElement>("[data-copy]")) {
+    const { copy: text = "", copyId: id = "", copyLabel: textContent = "" } = row.dataset
+    const place = row.querySelector("dd") ?? row
+    const button = document.createElement("button")
+    Object.assign(button, { type: "button", id, className: "copy", textContent })
+    copyBy(button, { text, place, done, byHand }, () => announce(done))
+    place.append(button)
+  }
+}
 
 /** Seconds until a payer is taken back to the shop: as the page says. */
 const returnAfter = 8

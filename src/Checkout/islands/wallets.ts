@@ -3,7 +3,7 @@
  * payment. The wallet shows what it signs; the page shows the hash that it got and links nowhere.
  */
 import { createStore, type EIP6963ProviderDetail } from "mipd"
-import { announce } from "./announce.ts"
+import { announce } from "./keepCurrent.ts"
 
 interface Texts {
   readonly pay: string

@@ -1,5 +1,5 @@
 import { Redacted } from "effect"
-import { CopyField } from "./CopyField.tsx"
+import { CopyField } from "./CopyText.tsx"
 import { Notice, Time } from "./values.tsx"
 
 export interface NewSecretProps {

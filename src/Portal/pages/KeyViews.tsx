@@ -1,6 +1,6 @@
 /** What the pages of API keys show: a list, one key, the forms. */
 import { type ApiKey, highestLimits, type Permission, permissions } from "../../Domain/ApiKey.ts"
-import { CopyField } from "../components/CopyField.tsx"
+import { CopyField } from "../components/CopyText.tsx"
 import { Checks, type FormState, Hidden, PostForm, Radios, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"

@@ -5,8 +5,7 @@ import { type ChainName, chainNames } from "../../Domain/Chain.ts"
 import { Disc, discNames, Mark, markNames } from "../../Pages/marks.tsx"
 import { Chips } from "../components/Chips.tsx"
 import { Confirm } from "../components/Confirm.tsx"
-import { CopyField } from "../components/CopyField.tsx"
-import { CopyText } from "../components/CopyText.tsx"
+import { CopyField, CopyText } from "../components/CopyText.tsx"
 import { Bars, StackedBars } from "../components/chart.tsx"
 import {
   Act,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
-import { LookLatch } from "../../../src/Chains/watcher/LookLatch.ts"
+import { LookLatch } from "../../../src/Chains/watcher/watcherState.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { readChain } from "../../../src/Payments/addresses/readOperation.ts"
 import { address, alice, forget, readTo } from "../around.ts"
