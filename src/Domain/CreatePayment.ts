@@ -9,9 +9,18 @@ export const expiryBounds = [60, 86_400] as const
 
 export const expiryRule = `be an integer from ${expiryBounds[0]} to ${expiryBounds[1]}, in seconds`
 
+/**
+ * A reference as it is stored and looked up, so that no two look alike: in NFC, with plain blanks, and none around it.
+ */
+export const referenceOf = (text: string): string =>
+  text
+    .normalize("NFC")
+    .replace(/\p{Zs}/gu, " ")
+    .trim()
+
 /** A request for a payment, each field checked. `Payments` checks whether this installation can offer it. */
 export interface CreatePayment {
-  /** 1 to 128 printable characters, unique forever in its account and mode. */
+  /** 1 to 128 visible characters as `referenceOf` gives them, unique permanently in its account and mode. */
   readonly merchantRef: string
   /** Base units, 1 to 2^256 - 1. */
   readonly amount: bigint

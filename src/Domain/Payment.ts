@@ -98,7 +98,7 @@ const baseUnits = (description: string, pattern: string) =>
 /** The payment object of the API and of every event. Fields that do not apply yet are absent, never null. */
 export const PaymentObject = Schema.Struct({
   id: text("Identifier of the payment.", idPattern("pay")),
-  merchantRef: text("Your reference, as given."),
+  merchantRef: text("Your reference, in NFC and without blanks around it."),
   amount: baseUnits("What is asked for", "^[1-9][0-9]{0,77}$"),
   currency: text("Symbol of the token.", { enum: PaymentCurrency.literals }),
   chain: text("The chain to pay on.", { enum: ChainName.literals }),

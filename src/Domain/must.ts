@@ -13,13 +13,15 @@ interface Documentation {
   readonly json?: Readonly<Record<string, unknown>>
   /** Of a body's field: whether the log of requests may have its value. */
   readonly log?: InLog
+  /** What is wrong with a value where that says more than the rule: `not have …`. */
+  readonly wrong?: (value: unknown) => string | undefined
 }
 
-/** A field with a rule. Every fault is answered with the rule, never with the value sent; which its description has too. */
+/** A field with a rule. Every fault is answered with the rule, or what `wrong` says, never with the value sent; which its description has too. */
 export const must = <A, I, R>(
   rule: string,
   schema: Schema.Schema<A, I, R>,
-  { about, byDefault, json = {}, log }: Documentation = {}
+  { about, byDefault, json = {}, log, wrong }: Documentation = {}
 ): Schema.Schema<A, I, R> => {
   const description = `${about === undefined ? "" : `${about}. `}Must ${rule}.${
     byDefault === undefined ? "" : ` By default \`${byDefault}\`.`
@@ -30,7 +32,7 @@ export const must = <A, I, R>(
     ...(log === undefined ? {} : inLog(log)),
     description,
     jsonSchema: { ...own, ...json, description },
-    message: () => ({ message: `must ${rule}`, override: true })
+    message: ({ actual }) => ({ message: `must ${wrong?.(actual) ?? rule}`, override: true })
   })
 }
 

@@ -6,7 +6,7 @@ import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
 import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
-import { expiryBounds, expiryRule, paymentDefaults } from "../Domain/CreatePayment.ts"
+import { expiryBounds, expiryRule, paymentDefaults, referenceOf } from "../Domain/CreatePayment.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { inLog } from "../Domain/inLog.ts"
 import { Metadata } from "../Domain/Metadata.ts"
@@ -25,14 +25,31 @@ const optional = { exact: true } as const
  * know the few that are invisible.
  */
 const plainPattern =
-  "^(?:[^\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u0600-\\u0605\\u061C\\u06DD\\u070F\\u0890-\\u0891\\u08E2\\u180E\\u200B-\\u200F\\u2028-\\u202E\\u2060-\\u2064\\u2066-\\u206F\\uD800-\\uF8FF\\uFEFF\\uFFF9-\\uFFFB]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])+$"
+  "^(?:[^\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u034F\\u0600-\\u0605\\u061C\\u06DD\\u070F\\u0890-\\u0891\\u08E2\\u115F-\\u1160\\u17B4-\\u17B5\\u180B-\\u180F\\u200B-\\u200F\\u2028-\\u202E\\u2060-\\u206F\\u3164\\uD800-\\uF8FF\\uFE00-\\uFE0F\\uFEFF\\uFFA0\\uFFF0-\\uFFFB]|[\\uD800-\\uDBFF][\\uDC00-\\uDFFF])+$"
+
+/** Control characters, invisible ones and half characters would make two references look like one. */
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u
+
+const invisibleIn = (text: unknown): string | undefined => {
+  const code = typeof text === "string" ? invisible.exec(text)?.[0].codePointAt(0) : undefined
+  const name = code?.toString(16).toUpperCase().padStart(4, "0")
+  return name && `not have the character U+${name}, which cannot be seen: leave it out`
+}
 
 const merchantRef = (about: string) =>
   must(
     "be a string of 1 to 128 printable characters",
-    // Control characters, invisible ones and half characters would make two references look like one.
-    Schema.String.pipe(Schema.pattern(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]{1,128}$/u)),
-    { about, json: { pattern: plainPattern, minLength: 1, maxLength: 128 }, log: "shown" }
+    Schema.transform(
+      Schema.String.pipe(Schema.filter((text) => !invisible.test(text))),
+      Schema.String.pipe(Schema.filter((text) => /^.{1,128}$/u.test(text))),
+      { strict: true, decode: referenceOf, encode: (text) => text }
+    ),
+    {
+      about: `${about}, in NFC: blanks around it do not count, and each other one is a plain one`,
+      json: { type: "string", pattern: plainPattern, minLength: 1, maxLength: 128 },
+      log: "shown",
+      wrong: invisibleIn
+    }
   )
 
 const Amount = Schema.transform(

@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import { toChecksummed } from "../Domain/Address.ts"
 import { ChainName, modes } from "../Domain/Chain.ts"
+import { referenceOf } from "../Domain/CreatePayment.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import { type FailureReason, PaymentStatus } from "../Domain/Payment.ts"
@@ -94,7 +95,7 @@ export const list = (db: Db, owner: Owner, filter: ListFilter) => {
     ["account_id = ?", owner.account],
     ["mode = ?", owner.mode],
     ...(ids === undefined ? [] : [["id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)] as const]),
-    ...equal("merchant_ref", merchantRef),
+    ...equal("merchant_ref", merchantRef && referenceOf(merchantRef)),
     ...equal("address", address),
     ...equal("status", status),
     ...equal("chain", chain),
@@ -128,7 +129,7 @@ const beginsWith = (column: string, start: string): Condition => [
 
 /** An owner's payments whose reference begins with a text, the first of them in the order of references. */
 export const referenceBegins = (db: Db, { account, mode }: Owner, start: string, limit: number) => {
-  const [begins, ...range] = beginsWith("merchant_ref", start)
+  const [begins, ...range] = beginsWith("merchant_ref", referenceOf(start))
   const sql = `SELECT id FROM payments WHERE account_id = ? AND mode = ? AND ${begins} LIMIT ?`
   return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...range, limit]), idsOf)
 }
@@ -247,7 +248,7 @@ const searchesOf = (text: string): ReadonlyArray<readonly [from: string, ...wher
     ["payments", "id = ?", text],
     ...(address === undefined ? [] : [["payments", "address = ?", address] as const]),
     ...byTransaction.map(([from, ...params]) => [from, "true", ...params] as const),
-    ["payments", `${anyOwner} AND merchant_ref = ?`, text]
+    ["payments", `${anyOwner} AND merchant_ref = ?`, referenceOf(text)]
   ]
 }
 

@@ -46,7 +46,7 @@ export type Metadata = Readonly<Record<string, unknown>>
 export interface Payment {
   /** Identifier of the payment. */
   readonly id: string
-  /** Your reference, as given. */
+  /** Your reference, in NFC and without blanks around it. */
   readonly merchantRef: string
   /** What is asked for, in the smallest unit of the token: wei for ETH, millionths for USDC. */
   readonly amount: string
@@ -351,7 +351,7 @@ export interface WebhookEvent {
 
 /** What is to be paid. Unknown fields are refused. */
 export interface CreatePayment {
-  /** Your own reference, once for ever in an account and mode. Must be a string of 1 to 128 printable characters. */
+  /** Your own reference, once for ever in an account and mode, in NFC: blanks around it do not count, and each other one is a plain one. Must be a string of 1 to 128 printable characters. */
   readonly merchantRef: string
   /** What is to be paid. Must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1. */
   readonly amount: string
@@ -457,7 +457,7 @@ export interface ListPayments {
   readonly status?: PaymentStatus | undefined
   /** Only payments on this chain. Must be ethereum, polygon, arbitrum, optimism or base. */
   readonly chain?: Chain | undefined
-  /** Only the payment with this reference. Must be a string of 1 to 128 printable characters. */
+  /** Only the payment with this reference, in NFC: blanks around it do not count, and each other one is a plain one. Must be a string of 1 to 128 printable characters. */
   readonly merchantRef?: string | undefined
   /** Only the payment with this address. Must be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum. */
   readonly address?: string | undefined

@@ -1,6 +1,8 @@
 import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Mode } from "../../src/Domain/Chain.ts"
+import { meantBy } from "../../src/Payments/PaymentListRepo.ts"
+import { Reader } from "../../src/Sql.ts"
 import { problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates, testXpub } from "../lib/settings.ts"
@@ -86,6 +88,29 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       details: { paymentId: first.body.id },
       requestId: second.headers["x-request-id"]
     })
+  })
+
+  test("references that look alike are one, wherever they are looked up", function* () {
+    const { api, create, key } = yield* merchant()
+    const made = yield* create(order({ merchantRef: "Cafe\u0301 2" }))
+    expect(made.body.merchantRef).toBe("Caf\u00e9 2")
+    for (const alike of [
+      "Caf\u00e9 2",
+      " Cafe\u0301 2 ",
+      "Caf\u00e9\u00a02",
+      "Caf\u00e9 2\u00a0",
+      "Caf\u00e9\u20092"
+    ]) {
+      const again = yield* create(order({ merchantRef: alike }))
+      expect([again.status, again.body.error?.details], JSON.stringify(alike)).toEqual([
+        409,
+        { paymentId: made.body.id }
+      ])
+      const found = yield* api.call("GET", `/v1/payments?merchantRef=${encodeURIComponent(alike)}`, { key })
+      expect(found.body.data).toEqual([made.body])
+      const [meant] = yield* meantBy(yield* Reader, alike, 1)
+      expect(meant?.id).toBe(made.body.id)
+    }
   })
 
   test("an id that is malformed, foreign or of the other mode is the same 404", function* () {

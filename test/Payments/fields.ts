@@ -7,7 +7,13 @@ export const redirectRule = `${urlRule}; http is possible on localhost with a te
 
 /** Invalid values, each alone, and the message about them. */
 export const wrong: ReadonlyArray<readonly [field: string, rule: string, values: ReadonlyArray<unknown>]> = [
-  ["merchantRef", merchantRefRule, ["", "x".repeat(129), "a\nb", "a\u200bb", 5, null, {}]],
+  ["merchantRef", merchantRefRule, ["", " \u00a0", "x".repeat(129), 5, null, {}]],
+  ...[0x0a, 0x200b, 0x3164, 0x34f, 0xfe0f, 0xfeff, 0xe0001].map((code) => {
+    const name = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`
+    const rule = `must not have the character ${name}, which cannot be seen: leave it out`
+    const hidden = String.fromCodePoint(code)
+    return ["merchantRef", rule, [`a${hidden}b`, `a${hidden}`, hidden]] as const
+  }),
   [
     "amount",
     amountRule,
