@@ -1,6 +1,6 @@
 import { Effect, Record } from "effect"
 import type { AccountId } from "../Domain/Ids.ts"
-import { plainShop, type Shop, shopTexts } from "../Domain/Shop.ts"
+import { contactLink, plainShop, type Shop, shopTexts } from "../Domain/Shop.ts"
 import { type Db, Tx } from "../Sql.ts"
 
 type Row = Readonly<Record<(typeof shopTexts)[number], string | null>> & {
@@ -9,7 +9,7 @@ type Row = Readonly<Record<(typeof shopTexts)[number], string | null>> & {
 }
 
 const fromRow = ({ frame_origins, ...texts }: Row): Shop => ({
-  ...Record.filter(texts, (text) => text !== null),
+  ...Record.filter(texts, (text, part) => text !== null && (part !== "contact" || contactLink(text) !== undefined)),
   frameOrigins: frame_origins.split(" ").filter((origin) => origin !== "")
 })
 

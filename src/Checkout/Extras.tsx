@@ -17,8 +17,10 @@ export interface ContactProps extends ExtrasProps {
   readonly isSecond?: boolean
 }
 
+const isMail = (contact: string): boolean => contact.startsWith("mailto:")
+
 const hrefOf = (contact: string, merchantRef: string): string =>
-  contact.includes("://") ? contact : `mailto:${contact}?subject=${encodeURIComponent(merchantRef)}`
+  isMail(contact) ? `${contact}?subject=${encodeURIComponent(merchantRef)}` : contact
 
 /** The same within a text. */
 export const ContactLink = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: ExtrasProps) =>
@@ -47,7 +49,7 @@ export const Contact = ({
       >
         {t.contactShop(name)}
       </a>
-      {contact.includes("://") ? undefined : <span class="mailto">{contact}</span>}
+      {isMail(contact) && <span class="mailto">{contact.slice("mailto:".length)}</span>}
     </p>
   )
 

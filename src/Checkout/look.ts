@@ -7,8 +7,8 @@ export interface ShopLook {
   readonly style?: string
   /** Its site or help page: the link of an unsuccessful payment. */
   readonly website?: string
-  /** Where payers ask about money that does not fit: an e-mail address or a URL. */
-  readonly contact?: string
+  /** Where payers ask about money that does not fit: as `contactLink` gives it. */
+  readonly contact?: string | undefined
   /** Origins that may show the page in a frame. */
   readonly frameAncestors?: ReadonlyArray<string>
 }

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { readLogo } from "../Auth/logos.ts"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import type { Shop } from "../Domain/Shop.ts"
+import { contactLink, type Shop } from "../Domain/Shop.ts"
 import { themeOf } from "../Domain/theme.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { logoReply, lookHeaders } from "../Pages/logoReply.ts"
@@ -23,7 +23,7 @@ export const lookOf = ({ accent, contact, frameOrigins, logo, name, website }: S
   ...(logo === undefined ? {} : { logo: `${path}/logo` }),
   ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
   ...(website === undefined ? {} : { website }),
-  ...(contact === undefined ? {} : { contact }),
+  ...(contact === undefined ? {} : { contact: contactLink(contact) }),
   frameAncestors: frameOrigins
 })
 

@@ -33,11 +33,17 @@ export const Website = Schema.String.pipe(
   })
 )
 
+// A colon or a slash before the @ would make it a URL of any scheme, such as `ssh://git@host`.
+const mailForm = /^[^\s\p{C}@<>"?&#%:;,/\\]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?$/iu
+
+const isWebsite = Schema.is(Website)
+
+/** Where a contact leads: `mailto:` an e-mail address, or a page as `Website`; undefined for anything else. */
+export const contactLink = (text: string): `mailto:${string}` | `http${string}` | undefined =>
+  mailForm.test(text) ? `mailto:${text}` : isWebsite(text) ? (text as `http${string}`) : undefined
+
 /** Where customers ask about their money: an e-mail address, or a page as `Website`. */
-export const Contact = Schema.Union(
-  Schema.String.pipe(Schema.pattern(/^[^\s@<>"?&#%]{1,64}@[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?$/i)),
-  Website
-)
+export const Contact = Schema.String.pipe(Schema.filter((text) => contactLink(text) !== undefined))
 
 /** A time zone of the IANA database, such as `Europe/Berlin`. */
 export const TimeZone = Schema.String.pipe(

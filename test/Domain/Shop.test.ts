@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Accent, FrameOrigin, LogoFile, ShopName, Website } from "../../src/Domain/Shop.ts"
+import { Accent, Contact, FrameOrigin, LogoFile, ShopName, Website } from "../../src/Domain/Shop.ts"
 
 const accepts = (schema: Schema.Schema<string>, texts: ReadonlyArray<string>) => texts.filter(Schema.is(schema))
 
@@ -41,6 +41,15 @@ it("a website is an https page, or one of this machine, without user info", () =
     ""
   ]
   expect(accepts(Website, [...bad, `https://shop.example/${"x".repeat(500)}`])).toEqual([])
+})
+
+it("a contact is an e-mail address or a website, and a URL of no other scheme", () => {
+  const good = ["help@shop.example", "jörg+x@shop.example", "https://shop.example/help", "http://localhost:3000/x"]
+  expect(accepts(Contact, good)).toEqual(good)
+  const bad = ["ssh://git@shop.example", "intent://scan@shop.example", "file://x@shop", "mailto:a@shop.example"]
+  expect(
+    accepts(Contact, [...bad, "javascript:alert(1)//@shop", "tel:123", "a@b@c", "", "http://shop.example"])
+  ).toEqual([])
 })
 
 it("a logo is the name of an image, and no path", () => {

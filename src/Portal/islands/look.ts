@@ -28,14 +28,15 @@ if (colours !== null) {
   })
 }
 
-/** Bytes that a form has room for, and the sides that are tried until the picture is as small, in pixels. */
+/** Pixels a side, and bytes that a form has room for, and the sides that are tried until the picture is as small, in pixels. */
+const longest = 1_000
 const largest = 40 * 1024
 const sides = [512, 384, 256, 128, 64]
 
 /** The picture itself where it is small enough, else as a WebP no larger than it has to be. */
 const smallEnough = async (file: Blob): Promise<Blob | undefined> => {
-  if (file.size <= largest) return file
   const picture = await createImageBitmap(file)
+  if (file.size <= largest && Math.max(picture.width, picture.height) <= longest) return file
   for (const side of sides) {
     const scale = Math.min(1, side / Math.max(picture.width, picture.height))
     const canvas = document.createElement("canvas")

@@ -3,7 +3,7 @@ import { Effect, Either, Schema } from "effect"
 import { audited } from "../../Auth/auditLog.ts"
 import { carryOut } from "../../Auth/carryOut.ts"
 import { decodeForm } from "../../Auth/inputText.ts"
-import { imageTypeOf, largestImage, storeLogoImage } from "../../Auth/logoImages.ts"
+import { imageTypeOf, storeLogoImage } from "../../Auth/logoImages.ts"
 import { readLogo } from "../../Auth/logos.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
@@ -181,13 +181,13 @@ const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
     const { account } = viewer.owner
     const bytes = Buffer.from(form.get("image") ?? "", "base64url")
-    const type = imageTypeOf(bytes)
-    if (type === undefined) {
-      const message = `The picture must be a PNG, JPEG or WebP of at most ${largestImage / 1024} KiB.`
+    const picture = imageTypeOf(bytes)
+    if (Either.isLeft(picture)) {
       const shown = formOf(yield* shopOf(yield* Reader, account))
-      const logoForm = { ...blank("upload"), problems: [{ path: "", message }] }
+      const logoForm = { ...blank("upload"), problems: [{ path: "", message: picture.left }] }
       return pageReply(<SettingsPage viewer={viewer} form={shown} logoForm={logoForm} />, { status: 422 })
     }
+    const type = picture.right
     const detail = { account, logo: `uploaded.${type}`, bytes: bytes.length }
     yield* audited(viewer.actor, { act: "accounts shop", detail }, () => storeLogoImage(account, bytes, type))
     return seeOther(afterDone(viewer, "/settings", "settings"))
