@@ -114,7 +114,8 @@ const readSingleBlocks = Effect.fnUntraced(function* (
 ) {
   const failed = (detail: string) => inconsistent(client, "eth_getLogs", detail)
   const calls = blocks.map(({ hash }) => getBlockLogs(hash, filter))
-  const single = yield* sendBatch(client, calls)
+  // A balancer's node that does not have a block yet has no logs for its hash, and no header.
+  const [, ...single] = yield* sendBatch(client, [getHeader(Math.max(...blocks.map(({ number }) => number))), ...calls])
   const hidden = blocks.find((_, i) => (single[i]?.length ?? 0) > 0)
   // The provider contradicts itself.
   if (hidden !== undefined && client === source.client) {

@@ -94,6 +94,22 @@ const promising = (chain: ModelChain) => {
   }
 }
 
+it.effect("logs that a bloom promises are not believed to be absent by a node that does not have the block", () =>
+  Effect.gen(function* () {
+    const chain = new ModelChain(10)
+    chain.mine(token(usdc, alice, 5n))
+    promising(chain)
+    const { distort } = chain
+    let asked = 0
+    chain.distort = (call, answer) => {
+      if (call.method === "eth_getLogs") return []
+      // After the batch with the range, a balancer takes a node whose head is block 10: it says so of headers only.
+      return asked++ === 0 ? distort?.(call, answer) : null
+    }
+    expect(yield* Effect.flip(readAbove(chain, "base", 10))).toMatchObject({ reason: "missing" })
+  })
+)
+
 it.effect("logs that a bloom promises are read from another provider, and from the same one where that fails", () =>
   Effect.gen(function* () {
     for (const name of ["ethereum", "base"] as const) {
