@@ -328,7 +328,7 @@ const responses: ReadonlyArray<Parser> = [
   ],
   [
     "an error of a provider",
-    (text) => [classifyError(text), resultsInOrder([call], [{ id: 0, error: { message: text } }], failed)],
+    (text) => [classifyError(text), resultsInOrder([call], [{ id: 1, error: { message: text } }], failed)],
     ["", "historical state ", ""],
     ["", "block range ", ""],
     ["", "range 1", ""],

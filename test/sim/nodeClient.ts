@@ -13,7 +13,8 @@ export const errorsOf =
 export const replies = (host: string, calls: ReadonlyArray<RpcRequest>, one: (call: RpcRequest) => unknown) =>
   resultsInOrder(
     calls,
-    calls.map((call, id) => {
+    calls.map((call, i) => {
+      const id = i + 1
       try {
         return { id, result: one(call) }
       } catch (cause) {

@@ -139,8 +139,8 @@ const providerClient = (client: HttpClient, url: URL): RpcClient => {
     const methods = methodsOf(calls)
     const failed: MakeRpcError = (reason, detail, { method = methods, ...more } = {}) =>
       new RpcError({ host: url.host, method, reason, detail: scrub(detail), ...more })
-    const objects = calls.map(({ method, params }, id) => ({ jsonrpc: "2.0", id, method, params }))
-    // Some providers take no batches, and no list of one call.
+    // Some providers lose an id of 0, take no batches, or no list of one call.
+    const objects = calls.map(({ method, params }, i) => ({ jsonrpc: "2.0", id: i + 1, method, params }))
     const body = JSON.stringify(objects.length === 1 ? objects[0] : objects)
     counters.calls += calls.length
     counters.batches += 1

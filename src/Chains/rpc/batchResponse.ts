@@ -82,14 +82,15 @@ export const resultsInOrder = (
   const replies = new Map<number, CallResult>()
   for (const response of (isList ? responses : [responses]) as ReadonlyArray<unknown>) {
     if (!Predicate.isRecord(response)) return failed("garbage", "a response is not an object")
-    const { error, id, result } = response
-    const call = typeof id === "number" ? calls[id] : undefined
+    const { error, result } = response
+    const id = Number(response.id ?? Number.NaN) - 1
+    const call = calls[id]
     const refused = error !== undefined && error !== null
     // An error without a call's id concerns the whole batch; geth and erigon report a batch limit on its first call.
     if (refused && (call === undefined || meaningOf(error, "").maxCalls !== undefined)) {
       return refusal(error, failed, methodsOf(calls))
     }
-    if (typeof id !== "number" || call === undefined || replies.has(id) || (!refused && result === undefined)) {
+    if (call === undefined || replies.has(id) || (!refused && result === undefined)) {
       return failed("garbage", "a response belongs to no call, or has no result")
     }
     replies.set(id, refused ? Either.left(refusal(error, failed, call.method)) : Either.right(result))

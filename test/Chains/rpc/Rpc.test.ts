@@ -35,11 +35,16 @@ describe("Rpc", () => {
   live("gives results in the order of the calls, whatever the order of the responses, null included", function* () {
     const client = yield* clientOf(
       answering(() => [
-        { id: 1, result: null },
-        { id: 0, result: "0x1", error: null }
+        { id: 2, result: null },
+        { id: 1, result: "0x1", error: null }
       ])
     )
     expect(yield* twoCalls(client)).toEqual(["0x1", null])
+    // Gateways lose an id of 0 (pokt-network/path#193), or return each as a string.
+    for (const idOf of [(id: number) => id || undefined, String]) {
+      const gateway = yield* clientOf(answering((calls) => results(calls).map((one) => ({ ...one, id: idOf(one.id) }))))
+      expect(yield* twoCalls(gateway)).toEqual(["0x1", "0x2"])
+    }
   })
 
   it.scoped.each([
@@ -137,7 +142,7 @@ describe("Rpc", () => {
     ["garbage", "a list of nothing", answering(() => [null])],
     ["garbage", "one result of no call", answering(() => ({ id: 7, result: "0x1" }))],
     ["garbage", "no JSON", (_, response) => response.end("<html>")],
-    ["garbage", "half of an answer", (_, response) => response.end('[{"id":0,')],
+    ["garbage", "half of an answer", (_, response) => response.end('[{"id":1,')],
     ["rate_limited", "HTTP 429", (_, response) => response.writeHead(429).end("block range is too wide")],
     ["http", "HTTP 500", (_, response) => response.writeHead(500).end("oops")],
     ["http", "HTTP 401", (_, response) => response.writeHead(401).end('{"error":{"message":"no key"}}')],
@@ -156,8 +161,8 @@ describe("Rpc", () => {
       (_, response) => response.end(Buffer.alloc(129 * 1024, 32))
     ],
     ["too_large", "more values than two numbers have", answering(() => Array.from({ length: 4_001 }, () => 1))],
-    ["garbage", "a result 3,000 deep", nested((depth) => `[{"id":0,"result":${depth}},{"id":1,"result":1}]`)],
-    ["garbage", "error.data 5,000 deep", nested((depth) => `[{"id":0,"error":{"message":"no","data":${depth}}}]`)],
+    ["garbage", "a result 3,000 deep", nested((depth) => `[{"id":1,"result":${depth}},{"id":2,"result":1}]`)],
+    ["garbage", "error.data 5,000 deep", nested((depth) => `[{"id":1,"error":{"message":"no","data":${depth}}}]`)],
     ["garbage", "one error for all, 5,000 deep", nested((depth) => `{"error":${depth}}`)],
     ["http", "HTTP 500, 5,000 deep", nested((depth) => `{"error":{"code":-32000,"data":${depth}}}`, 500)],
     ["http", "HTTP 502 with a page of 1 MiB", (_, response) => response.writeHead(502).end("<p>".repeat(350_000))],
@@ -173,7 +178,7 @@ describe("Rpc", () => {
   )
 
   const oneOfTwo = answering((calls) =>
-    calls.map(({ id }) => (id === 0 ? { id, result: "0x1" } : { id, error: { message: "missing trie node" } }))
+    calls.map(({ id }) => (id === 1 ? { id, result: "0x1" } : { id, error: { message: "missing trie node" } }))
   )
 
   live("fails a batch with the error of one call, and names that call", function* () {
@@ -191,14 +196,14 @@ describe("Rpc", () => {
     const client = yield* clientOf(answering((calls) => results(calls).slice(1)))
     expect(yield* Effect.flip(twoCalls(client))).toMatchObject({ reason: "missing", method: "a" })
     expect((yield* eachOfTwo(client)).map(Either.isRight)).toEqual([false, true])
-    const talking = yield* clientOf(answering(() => [{ id: 1, error: { code: 429, message: "later" } }]))
+    const talking = yield* clientOf(answering(() => [{ id: 2, error: { code: 429, message: "later" } }]))
     expect((yield* Effect.flip(twoCalls(talking))).reason).toBe("rate_limited")
   })
 
   live("learns the limit that an error names, with HTTP 200 and with others", function* () {
     const error = { code: -32614, message: "eth_getLogs is limited to a 10,000 range" }
     for (const status of [200, 413]) {
-      for (const body of [{ error }, [{ id: 0, error }]]) {
+      for (const body of [{ error }, [{ id: 2, error }]]) {
         const { url } = yield* provider((_, response) => response.writeHead(status).end(JSON.stringify(body)))
         expect(yield* Effect.flip(twoCalls(yield* clientFor(url)))).toMatchObject({
           reason: "range",
@@ -211,7 +216,7 @@ describe("Rpc", () => {
   it.scopedLive.each<[string, (calls: ReadonlyArray<Call>, most: number) => [status: number, body: unknown]]>([
     ["all calls", (_, most) => [500, { error: { code: 31, message: `Batch of more than ${most} requests are not` } }]],
     ["no call", (_, most) => [200, [{ id: null, error: { message: `batch limit ${most} exceeded` } }]]],
-    ["the first call", (_, most) => [200, [{ id: 0, error: { message: `batch limit ${most} exceeded` } }]]]
+    ["the first call", (_, most) => [200, [{ id: 2, error: { message: `batch limit ${most} exceeded` } }]]]
   ])("learns how many calls a batch may have, from an error for %s", ([, refuse]) =>
     Effect.gen(function* () {
       const sizes: Array<number> = []
@@ -251,7 +256,7 @@ describe("Rpc", () => {
     ["403 for two and more", 1, withStatus(403, "Forbidden"), forNine],
     ["413", 1, withStatus(413, "<html>"), forNine],
     ["500", 1, withStatus(500, "oops"), forNine],
-    ["one result for all", 1, answering(() => ({ id: 0, result: "0x1" })), forNine],
+    ["one result for all", 1, answering(() => ({ id: 1, result: "0x1" })), forNine],
     ["no JSON", 1, withStatus(200, "<html>"), forNine],
     ["429 without a time to wait", 1, withStatus(429, ""), forNine],
     ["unknown words", 3, inUnknownWords, [9, 1, 4, 1, 2, 1, 2, 2]],

@@ -91,9 +91,9 @@ export const oversized = (dice: Dice, text: string): Buffer => {
     case 0:
       return Buffer.from(one)
     case 1:
-      return Buffer.from(`{"id":0,"result":${one}}`)
+      return Buffer.from(`{"id":1,"result":${one}}`)
     case 2:
-      return Buffer.from(`[{"id":0,"error":{"code":-32000,"message":"execution reverted","data":${one}}}]`)
+      return Buffer.from(`[{"id":1,"error":{"code":-32000,"message":"execution reverted","data":${one}}}]`)
     case 3:
       return Buffer.from(`{"error":{"code":-32000,"message":${one}}}`)
     default:
