@@ -173,3 +173,20 @@ it.scoped(
       )
     })
 )
+
+it.scoped("an account whose attempts need new connections opens 25 a second after a burst, and delays no other", () => {
+  const client = rememberingClient(({ url }) => Effect.succeed({ status: 204, isNewConnection: url === a }))
+  const to = (target: string) => client.sent.filter(({ url }) => url === target).length
+  return dispatching({ ...client, webhooks: { concurrency: 4, concurrencyPerEndpoint: 4 } }, function* () {
+    yield* publishMany(40, a)
+    yield* untilRecorded(8)
+    yield* publishMany(10, b, neighbour)
+    yield* untilRecorded(18)
+    expect([to(a), to(b)]).toEqual([8, 10])
+    yield* TestClock.adjust(319)
+    expect(to(a)).toBe(8)
+    yield* TestClock.adjust(1)
+    yield* untilRecorded(26)
+    expect(to(a)).toBe(16)
+  })
+})

@@ -1,6 +1,7 @@
 import { cpus, loadavg } from "node:os"
 import { NodeContext, NodeHttpClient, NodeRuntime } from "@effect/platform-node"
 import { Data, Effect, Layer } from "effect"
+import { answers } from "./answers.ts"
 import { collect } from "./collect.ts"
 import { cost } from "./cost.ts"
 import { create } from "./create.ts"
@@ -50,6 +51,7 @@ const partsOf = (rows: number, hours: number) => ({
   hanging,
   paint,
   heavy,
+  answers,
   pending: pending(rows),
   matching,
   scale: scale(rows),

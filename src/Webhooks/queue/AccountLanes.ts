@@ -49,6 +49,8 @@ export class AccountLanes {
   readonly #lanes = new Map<string, Lane>()
   readonly #healthy = new Set<string>()
   readonly #running = { slow: 0, probation: 0, healthy: 0 }
+  /** When each slot that is held after its attempt is free again, in Unix milliseconds, in this order. */
+  #held: ReadonlyArray<number> = []
 
   constructor(account: string, perLane: number) {
     this.account = account
@@ -73,9 +75,20 @@ export class AccountLanes {
     return false
   }
 
-  /** It holds no lane and knows no healthy target. */
+  /** It holds no lane and no slot, and knows no healthy target. */
   get isEmpty(): boolean {
-    return this.#lanes.size + this.#healthy.size === 0
+    return this.#lanes.size + this.#healthy.size + this.#held.length === 0
+  }
+
+  /** Holds a slot of an ended attempt until a time, Unix milliseconds. */
+  hold(until: number): void {
+    this.#held = [...this.#held, until]
+  }
+
+  /** Frees the slots whose time is over, and all where the clock was set back. Returns when the next is free. */
+  release(now: number, longest: number): number | undefined {
+    this.#held = this.#held.filter((until) => until > now && until <= now + longest)
+    return this.#held[0]
   }
 
   /** Healthy targets that have no lane in memory. */
@@ -111,9 +124,12 @@ export class AccountLanes {
     return lane
   }
 
-  /** The next delivery to attempt; undefined when none is waiting or no allowed slot is free. */
-  next(allowed: number): LaneSlot | undefined {
-    if (this.running >= allowed) return undefined
+  /**
+   * The next delivery to attempt; undefined when none is waiting or no allowed slot is free. `burst`: slots that may be
+   * held without one being missed.
+   */
+  next(allowed: number, burst: number): LaneSlot | undefined {
+    if (this.running + Math.max(0, this.#held.length - burst) >= allowed) return undefined
     for (const lane of this.#lanes.values()) {
       const standing = this.#standingOf(lane)
       if (lane.waiting.length === 0 || !this.#mayRun(lane, standing, allowed)) continue

@@ -75,7 +75,8 @@ export class DueQueue {
 
   /** Frees the slot. True when `step` has something to do now. */
   end(slot: LaneSlot, attempt: DeliveriesRepo.Attempt | undefined): boolean {
-    this.#lanes.ended(slot, attempt && attempt.endedAt - attempt.startedAt >= slowMillis)
+    const wasSlow = attempt && attempt.endedAt - attempt.startedAt >= slowMillis
+    this.#lanes.ended(slot, wasSlow, attempt?.isNewConnection ? attempt.endedAt : undefined)
     this.#ended.push({ slot, attempt })
     // A quick answer may make the lane healthy, which opens more slots than this one.
     this.#resumeTakers()
@@ -106,8 +107,9 @@ export class DueQueue {
       this.#lanes.wake()
     }
     this.#steppedAt = now
+    const freeAt = this.#lanes.release(now)
     const dueAt = yield* this.#fill
-    return Math.min(this.#storeAt(now), dueAt)
+    return Math.min(this.#storeAt(now), dueAt, freeAt)
   })
 
   /** Stores all ended attempts. */
