@@ -90,13 +90,14 @@ const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", part
 /**
  * The `ordinal`-th event of its kind for a payment. Derived, not drawn, so that a database restored from an older copy
  * repeats the ids that receivers have already seen.
+ *
+ * @param said content that goes with the id: of a decision, which may be another one after a restore
  */
-export const eventId = (payment: PaymentId, kind: string, ordinal: number): EventId =>
-  EventId.make(`evt_${payment.slice(4, 12)}${derived(payment, kind, String(ordinal))}`, true)
-
-/** The id of the event that reports an exception's `revision`-th state. Derived as well. */
-export const exceptionEventId = (payment: PaymentId, exception: string, revision: number): EventId =>
-  eventId(payment, `payment.exception ${exception}`, revision)
+export const eventId = (payment: PaymentId, kind: string, ordinal: number, said?: string): EventId =>
+  EventId.make(
+    `evt_${payment.slice(4, 12)}${derived(payment, kind, String(ordinal), ...(said === undefined ? [] : [said]))}`,
+    true
+  )
 
 /** What the ids of exceptions look like. */
 export const exceptionIdForm = /^exc_[A-Za-z0-9_-]{22,43}$/

@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import { type AccountedPayment, type ShownExceptions, withExceptions } from "../Domain/AccountedPayment.ts"
 import { type EventKind, statusEventOf, type WebhookEvent } from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
-import { eventId, exceptionEventId, type PaymentId } from "../Domain/Ids.ts"
+import { eventId, type PaymentId } from "../Domain/Ids.ts"
 import type { Owner } from "../Domain/Owner.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { iso } from "../Domain/Timestamp.ts"
@@ -23,6 +23,8 @@ import { paymentObject } from "./paymentObject.ts"
 export interface EventExtras extends ShownExceptions {
   /** The exception that `payment.exception` reports. */
   readonly exception?: PaymentException
+  /** Whether its id goes with its content: a person decided this state, or a reorg. */
+  readonly isDecision?: boolean | undefined
 }
 
 const nothing: EventExtras = { exceptions: [], more: false }
@@ -63,12 +65,12 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         extras: EventExtras = nothing
       ) {
         const tx = yield* Tx
-        const { exception } = extras
+        const { exception, isDecision } = extras
         const [about] = exception === undefined ? [] : toExceptionObject(exception)
         const id =
           exception === undefined
-            ? eventId(payment.id, kind, yield* ordinalOf(payment, kind))
-            : exceptionEventId(payment.id, exception.id, exception.revision)
+            ? eventId(payment.id, kind, yield* ordinalOf(payment, kind), isDecision ? decisionOf(payment) : undefined)
+            : eventId(payment.id, `${kind} ${exception.id}`, exception.revision, saidOf(exception))
         const data = withExceptions(paymentObject(payment, settings), extras)
         const event: WebhookEvent = {
           id,
@@ -93,6 +95,12 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     })
   )
 }
+
+// What events say of decisions, without their times, which differ after a restore.
+const decisionOf = ({ amountReceived, failureReason, txHash }: Payment): string =>
+  JSON.stringify([failureReason, `${amountReceived}`, txHash])
+const saidOf = ({ amount, decisionTx, note, sentBack, status }: PaymentException): string =>
+  JSON.stringify([status, `${amount}`, `${sentBack}`, decisionTx, note])
 
 /** The listeners of each owner and of single payments. */
 const makeListeners = () => {

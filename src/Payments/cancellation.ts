@@ -37,7 +37,7 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
       failureReason: "cancelled",
       endedAt: now
     }
-    const steps = [{ payment: ended, announced: true }]
+    const steps = [{ payment: ended, announced: true, isDecision: true }]
     const { after } = yield* storeTransitions(outbox, { payment, steps, receiptsChanged: false }, now)
     return after
   })

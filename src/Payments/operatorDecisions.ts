@@ -199,7 +199,7 @@ export const accept = Effect.fn("Payments.accept")(function* (
         }
         yield* acceptOpen(payment.id, now, note)
         const confirmed = confirmedBy(payment, money.paying, txHash, now)
-        const steps = [{ payment: confirmed, announced: true }]
+        const steps = [{ payment: confirmed, announced: true, isDecision: true }]
         // An overpayment that this opens is accepted with the rest.
         const decide = () => Effect.asVoid(acceptOpen(payment.id, now, note))
         yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
@@ -231,7 +231,7 @@ export const abandon = Effect.fn("Payments.abandon")(function* (network: Network
     const payments = yield* Repo.openOn(tx, network, currency, abandonChunk)
     for (const payment of payments) {
       const ended: Payment = { ...payment, status: "failed", failureReason: "abandoned", endedAt: now }
-      const steps = [{ payment: ended, announced: true }]
+      const steps = [{ payment: ended, announced: true, isDecision: true }]
       yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true }, now)
     }
     return payments.length

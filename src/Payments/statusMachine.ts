@@ -55,6 +55,8 @@ export interface Horizon {
 export interface Step {
   readonly payment: Payment
   readonly announced: boolean
+  /** Whether a person decided it, or a reorg: a restored copy of the database may come to another end. */
+  readonly isDecision?: boolean
 }
 
 const kinds = ["tx", "log", "call", "unattributed"]
@@ -314,6 +316,7 @@ export const undone = (
       amountReceived: left.length === 0 ? undefined : total(left),
       endedAt: now
     },
-    announced: true
+    announced: true,
+    isDecision: true
   }
 }

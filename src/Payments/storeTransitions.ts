@@ -27,11 +27,12 @@ import type { Step } from "./statusMachine.ts"
 const shownInEvents = 10
 
 /** Stores the event of a new state: of its status, or `payment.updated` where the status is that of the state before. */
-const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Payment, after: Payment, at: number) {
+const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Payment, step: Step, at: number) {
+  const { isDecision, payment: after } = step
   const tx = yield* Tx
   const shown = yield* ExceptionLists.firstOfPayment(tx, after.id, shownInEvents)
   const kind = after.status === before.status ? "payment.updated" : statusEventOf(after.status)
-  yield* outbox.publish(after, at, kind, shown)
+  yield* outbox.publish(after, at, kind, { ...shown, isDecision })
 })
 
 /** Stores the events of the exceptions of a payment that have changed. `at` in Unix milliseconds. */
@@ -88,7 +89,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   let before = payment
   for (const step of steps.slice(0, -1)) {
     yield* storeState(before, step.payment, at)
-    if (step.announced) yield* publish(outbox, before, step.payment, at)
+    if (step.announced) yield* publish(outbox, before, step, at)
     before = step.payment
   }
   if (last !== undefined) yield* storeState(before, after, at)
@@ -96,7 +97,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   const opened = mayDiffer ? yield* syncExceptions(after, at) : []
   yield* decide(opened)
   // The event of the last state reports the exceptions that come with it.
-  if (last?.announced === true) yield* publish(outbox, before, after, at)
+  if (last?.announced === true) yield* publish(outbox, before, last, at)
   if (mayDiffer) yield* reportExceptions(outbox, after, at)
   return { after, opened }
 })

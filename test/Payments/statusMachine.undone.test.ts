@@ -22,6 +22,7 @@ describe("a confirmed payment that a reorg undid", () => {
     expect(undo(confirmed, [gone], scanned(103, { finalized: 101 }))).toBeUndefined()
     expect(undo(confirmed, [gone], scanned(400, { finalized: 101 }))).toEqual({
       announced: true,
+      isDecision: true,
       payment: { ...confirmed, status: "failed", failureReason: "reorged", amountReceived: undefined, endedAt: later }
     })
   })

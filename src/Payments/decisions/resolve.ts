@@ -156,7 +156,7 @@ const acceptOpen = Effect.fnUntraced(function* (
   const isMoney = kind !== "reorged" || named.txHash !== undefined
   const accepted = isMoney ? yield* acceptedFor(payment, exception, named.txHash, now) : payment
   const confirms = accepted.status !== payment.status
-  const steps = accepted === payment ? [] : [{ payment: accepted, announced: confirms }]
+  const steps = accepted === payment ? [] : [{ payment: accepted, announced: confirms, isDecision: true }]
   const decide = (opened: ReadonlyArray<ExceptionContent>) =>
     Effect.forEach(
       opened.filter((one) => isSurplusOf(exception, one)),

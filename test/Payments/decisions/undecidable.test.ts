@@ -1,10 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
+import { cancelPayment } from "../../../src/Payments/cancellation.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
-import { Reader } from "../../../src/Sql.ts"
+import * as Repo from "../../../src/Payments/PaymentsRepo.ts"
+import { Reader, StoreUnavailable, Tx, Writer } from "../../../src/Sql.ts"
 import { end, hash, look, refunded, start, test, unattributed } from "../deciding.ts"
 import { address, losePayment, lost, network, scanTo, tick, transfer } from "../settling.ts"
 
@@ -97,4 +99,53 @@ test("an open payment: neither accepted for shallow money, nor is that sent back
   yield* refunded(id, { amount: 500n })
   yield* accept(id, undefined)
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 100n })
+})
+
+const stored = Effect.flatMap(Tx, (tx) =>
+  tx.all<{ id: string; kind: string }>("SELECT id, kind FROM events ORDER BY rowid")
+)
+const events = Effect.flatMap(Writer, (writer) => writer.write(stored))
+const idsOf = (all: ReadonlyArray<{ id: string; kind: string }>, kind: string) =>
+  all.flatMap((one) => (one.kind === kind ? [one.id] : []))
+
+/** The events with those of a decision, which is rolled back, as by a restore. */
+const eventsOfLost = Effect.fnUntraced(function* <E, R>(
+  decide: (alsoCommit: () => Effect.Effect<void, StoreUnavailable, Tx>) => Effect.Effect<unknown, E, R>
+) {
+  let seen: ReadonlyArray<{ id: string; kind: string }> = []
+  const lose = Effect.flatMap(stored, (all) => {
+    seen = all
+    return new StoreUnavailable({ code: "LOST", message: "lost" })
+  })
+  yield* Effect.flip(decide(() => lose))
+  return seen
+})
+
+test("an event's id goes with its content: another decision on a restored database has another id", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* scanTo(end + 11, transfer(end + 8, 500n), transfer(end + 9, 500n))
+  const [first, second] = yield* Exceptions.ofPayment(yield* Reader, id)
+  const accepted = eventsOfLost((lose) => acceptException(first?.id ?? "", owner, {}, lose))
+  const before = yield* accepted
+  expect(yield* accepted).toEqual(before)
+  yield* refundException(first?.id ?? "", owner, undefined, {})
+  const [opened, closed] = idsOf(before, "payment.exception").slice(-2)
+  const [reopened, refunded] = idsOf(yield* events, "payment.exception").slice(-2)
+  expect([reopened, refunded]).toEqual([opened, expect.not.stringContaining(closed ?? "")])
+  yield* acceptException(second?.id ?? "", owner, {})
+  expect(idsOf(before, "payment.confirmed")).toHaveLength(1)
+  expect(idsOf(yield* events, "payment.confirmed")).not.toEqual(idsOf(before, "payment.confirmed"))
+})
+
+test("a payment that was cancelled, and then ends by itself, has another event, as has one cancelled with less", function* () {
+  const { id } = yield* start
+  yield* scanTo(120, transfer(110, 300n))
+  const cancelled = eventsOfLost((lose) => cancelPayment((db) => Repo.byId(db, id), lose))
+  const before = idsOf(yield* cancelled, "payment.failed")
+  expect(idsOf(yield* cancelled, "payment.failed")).toEqual(before)
+  yield* refunded(id, { amount: 100n })
+  const less = idsOf(yield* cancelled, "payment.failed")
+  yield* scanTo(end)
+  expect(new Set([...before, ...less, ...idsOf(yield* events, "payment.failed")]).size).toBe(3)
 })
