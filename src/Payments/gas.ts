@@ -13,6 +13,10 @@ import { earliest, leastOf } from "./statusMachine.ts"
 
 const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
 
+/** Receipts without coin that the sponsor of their wallet, lower case, has sent. */
+export const withoutSponsored = (all: ReadonlyArray<Receipt>, sponsor: string | undefined): ReadonlyArray<Receipt> =>
+  all.filter((receipt) => !(isCoin(receipt) && sponsor !== undefined && receipt.sender === sponsor))
+
 /** From when on coin may be gas; Unix milliseconds, undefined while there is nothing to collect. */
 const gasFrom = (payment: Payment): number | undefined => {
   const { confirmedAt, endedAt, failureReason } = payment
@@ -33,8 +37,7 @@ export const withoutGas = (
   all: ReadonlyArray<Receipt>,
   sponsor: string | undefined
 ): ReadonlyArray<Receipt> => {
-  const isOurs = (receipt: Receipt) => isCoin(receipt) && sponsor !== undefined && receipt.sender === sponsor
-  const receipts = all.filter((receipt) => !isOurs(receipt))
+  const receipts = withoutSponsored(all, sponsor)
   const from = gasFrom(payment)
   if (from === undefined || isCoin(payment)) return receipts
   // By the chain's time, in Unix milliseconds. Balances are read late, and a reorg may mine money again.

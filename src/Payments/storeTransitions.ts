@@ -3,6 +3,7 @@
  * the exceptions that follow from its receipts, and the events of both. Called by settlement, decisions and refunds.
  */
 import { Effect, Runtime } from "effect"
+import { getAddress, type Hex } from "viem"
 import type { Network } from "../Domain/Chain.ts"
 import { statusEventOf } from "../Domain/Event.ts"
 import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
@@ -17,7 +18,7 @@ import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
-import { withoutGas } from "./gas.ts"
+import { withoutGas, withoutSponsored } from "./gas.ts"
 import { sinceAccepted, withoutAccepted, withoutAcceptedEarly, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
@@ -148,7 +149,9 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
       yield* sumUpLost(address, network.mode)
       const stored = yield* Exceptions.unknownAt(tx, network, address)
       // Money decided on without its transaction opens no exception when that is found later.
-      const rest = withoutAccepted(withoutSentBack(yield* Receipts.ofLost(tx, network, address), stored), stored)
+      const sponsor = yield* sponsorOf(tx, getAddress(address as Hex))
+      const receipts = withoutSponsored(yield* Receipts.ofLost(tx, network, address), sponsor)
+      const rest = withoutAccepted(withoutSentBack(receipts, stored), stored)
       const found = sinceAccepted(unknownMoney(rest), stored)
       const reported = sinceAccepted(
         unknownMoney(rest, () => true),

@@ -197,6 +197,19 @@ test("coin after a hundred small ones is an exception too", function* () {
   expect(yield* exceptions(payment)).toContainEqual(expect.stringContaining(`wrong_token ${10n ** 19n}`))
 })
 
+test("coin that the wallet's own sponsor brings to the address of a lost payment is no exception, and a customer's is", function* () {
+  yield* start
+  yield* losePayment()
+  const sponsor = `0x${"5".repeat(40)}`
+  yield* execute("UPDATE wallets SET sponsor = ?", [sponsor])
+  const to = { address: lost.toLowerCase() }
+  const token = { ...to, currency: "USDC", position: "log:0", sender: sponsor } as const
+  yield* scanTo(120, transfer(110, 5n, { ...to, sender: sponsor }), transfer(111, 6n, to), transfer(112, 7n, token))
+  const unknown = yield* Exceptions.unknownAt(yield* Reader, network, to.address)
+  expect(unknown.map(({ amount }) => amount)).toEqual([6n, 7n])
+  expect(alarms).toHaveLength(2)
+})
+
 test("coin that the wallet's own sponsor brings to the address of an open payment pays nothing, and is no exception", function* () {
   const payment = yield* start
   const sponsor = `0x${"5".repeat(40)}`

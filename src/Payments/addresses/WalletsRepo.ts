@@ -4,7 +4,6 @@
  */
 import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
-import type { PaymentId } from "../../Domain/Ids.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
 import type { HdWallet } from "./hdWallet.ts"
 
@@ -36,12 +35,16 @@ export const ensure = ({ account, fingerprint, sponsor }: Pick<HdWallet, "finger
     (row) => row?.jump ?? 0
   )
 
-/** The sponsor of a payment's wallet, lower case; undefined where its key was never known. */
-export const sponsorOf = (db: Db, payment: PaymentId) =>
+/**
+ * The sponsor of the wallet of a payment, or of an address (EIP-55 form) of a lost one; lower case. Undefined where its key was
+ * never known.
+ */
+export const sponsorOf = (db: Db, owner: string) =>
   Effect.map(
     db.get<{ sponsor: string | null }>(
-      "SELECT w.sponsor FROM payments p JOIN wallets w ON w.fingerprint = p.wallet WHERE p.id = ?",
-      [payment]
+      `SELECT sponsor FROM wallets WHERE fingerprint IN
+         (SELECT wallet FROM payments WHERE id = ? UNION ALL SELECT wallet FROM gap_addresses WHERE address = ?)`,
+      [owner, owner]
     ),
     (row) => row?.sponsor ?? undefined
   )
