@@ -1,19 +1,25 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
+import type { Owner } from "../../../src/Domain/Owner.ts"
 import { cancelPayment } from "../../../src/Payments/cancellation.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import * as Repo from "../../../src/Payments/PaymentsRepo.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../../src/Sql.ts"
-import { end, hash, look, refunded, start, test, unattributed } from "../deciding.ts"
-import { address, losePayment, lost, network, scanTo, tick, transfer } from "../settling.ts"
+import { scopedTest } from "../../lib/scopedTest.ts"
+import { execute } from "../../lib/store.ts"
+import { besideNode, end, hash, look, refunded, start, test, unattributed } from "../deciding.ts"
+import { address, losePayment, lost, network, scanTo, tick, transfer, withChains } from "../settling.ts"
 
 const owner = { account: AccountId.make("default"), mode: "test" } as const
 
 const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(decision), ({ message }) => message)
+
+const refundOf = (id: string, by: Owner | undefined, named: Parameters<typeof refundException>[3]) =>
+  refundException(id, by, undefined, named)
 
 const only = (id: PaymentId) =>
   Effect.map(
@@ -100,6 +106,42 @@ test("an open payment: neither accepted for shallow money, nor is that sent back
   yield* accept(id, undefined)
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 100n })
 })
+
+const rpcUrls = ["http://127.0.0.1:1", "http://127.0.0.1:2"].map((url) => Redacted.make(url))
+const testOfPair = scopedTest(besideNode(withChains({ rpcUrls })))
+
+testOfPair(
+  "two providers, of which one has the money: an open payment is accepted for it by the operator's flag alone",
+  function* () {
+    const { id } = yield* start
+    yield* tick({ head: 111, transfers: [transfer(110, 300n)], corroborated: false })
+    expect(yield* refusal(accept(id, undefined, { uncorroborated: true }))).toContain("2 of the 3 confirmations")
+    yield* tick({ head: 112 })
+    for (const decide of [accept(id, undefined), accept(id, "0xt110")]) {
+      expect(yield* refusal(decide)).toContain("No second provider of base.test has")
+    }
+    yield* accept(id, undefined, { uncorroborated: true })
+    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 300n })
+  }
+)
+
+for (const decide of [acceptException, refundOf]) {
+  testOfPair(
+    `two providers, of which one has an exception's money: ${decide.name} by the operator's flag alone`,
+    function* () {
+      yield* start
+      yield* losePayment()
+      const to = { address: lost.toLowerCase() }
+      yield* tick({ head: 110, transfers: [transfer(110, 5n, to)], corroborated: false })
+      yield* execute("UPDATE receipts SET unverifiable = 1", [])
+      yield* tick({ head: 112, transfers: [transfer(111, 6n, to)], corroborated: false })
+      const [unknown] = yield* Exceptions.unknownAt(yield* Reader, network, to.address)
+      expect(yield* refusal(decide(unknown?.id ?? "", undefined, {}))).toContain("No second provider of base.test has")
+      const { exception } = (yield* decide(unknown?.id ?? "", undefined, { uncorroborated: true })) ?? {}
+      expect([exception?.amount, exception?.status]).toEqual([5n, decide === refundOf ? "refunded" : "accepted"])
+    }
+  )
+}
 
 const stored = Effect.flatMap(Tx, (tx) =>
   tx.all<{ id: string; kind: string }>("SELECT id, kind FROM events ORDER BY rowid")
