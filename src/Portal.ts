@@ -4,20 +4,22 @@
  * the route, the role, how many forms the person has sent, and a fresh proof of identity. What a person may not see looks as if it did not exist.
  */
 
-import { Clock, Context, Effect, Option, Schema } from "effect"
+import { isUtf8 } from "node:buffer"
+import { Clock, Context, Effect, Option, Schema, Stream } from "effect"
 import * as AccountsRepo from "./Auth/AccountsRepo.ts"
 import { personName } from "./Auth/auditLog.ts"
-import { isFresh, type SignedIn, sessionOf } from "./Auth/sessions.ts"
+import { isFresh, openSession, type SignedIn, sessionOf } from "./Auth/sessions.ts"
 import { defaultAccount } from "./Auth.ts"
 import { bodyLimit } from "./Domain/ApiError.ts"
 import { Mode } from "./Domain/Chain.ts"
 import { AccountId } from "./Domain/Ids.ts"
 import { inRanges } from "./Domain/IpRange.ts"
 import type { Owner } from "./Domain/Owner.ts"
-import type { HttpReply } from "./Http/HttpReply.ts"
+import { parametersIn } from "./Domain/pathParameters.ts"
+import type { HttpReply, Pieces } from "./Http/HttpReply.ts"
 import type { PageRequest } from "./Http/PageHandler.ts"
 import { type ErrorText, errorPage } from "./Pages/ErrorPage.tsx"
-import { mostFields, readForm } from "./Pages/form.ts"
+import { OpenStreams } from "./Pages/OpenStreams.ts"
 import { seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { countOpen } from "./Payments/ExceptionListRepo.ts"
@@ -27,18 +29,99 @@ import { Desk, makeDesk } from "./Portal/Desk.ts"
 import { doneTexts } from "./Portal/doneTexts.ts"
 import { refusedInFrame } from "./Portal/framedReply.tsx"
 import { login, loginPage } from "./Portal/loginPages.tsx"
-import { matchRoute } from "./Portal/matchRoute.ts"
 import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { namedIn } from "./Portal/query.ts"
 import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import { leave, signIn, signInPage, signInPath, signInRoute, toSignIn } from "./Portal/signInPages.tsx"
-import { makeStreamed, tooManyExports } from "./Portal/streamed.ts"
-import { mayAs, mostInBadge, type Viewer } from "./Portal/Viewer.ts"
-import { hasOnlyLocalChains } from "./Sandbox/local.ts"
+import { mayAs, mostInBadge, type Role, type Viewer } from "./Portal/Viewer.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
-import { Reader, type Writer } from "./Sql.ts"
+import { type Db, Reader, type Writer } from "./Sql.ts"
 import { countSince } from "./Webhooks/queue/DeliveryLogRepo.ts"
+
+/** Why a form was not read. */
+type FormProblem = "too large" | "too many fields" | "not a form"
+
+/** Fields of a form: a page's hundred rows to choose from, and as many again. */
+const mostFields = 200
+
+const urlEncoded = /^application\/x-www-form-urlencoded\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i
+
+/** Whether there are more fields than there may be. Before they are parsed: Node 24 takes 10 ms for 64 KiB of `a&`. */
+const hasTooMany = (body: Buffer): boolean => {
+  let fields = 1
+  for (let at = body.indexOf("&"); at !== -1; at = body.indexOf("&", at + 1)) if (++fields > mostFields) return true
+  return false
+}
+
+/** The fields of a posted form, or why it is none: only `application/x-www-form-urlencoded` in UTF-8 is taken. */
+export const readForm = ({ body, headers }: PageRequest): URLSearchParams | FormProblem => {
+  if (body === undefined) return "too large"
+  if (body.length > 0 && !urlEncoded.test(headers["content-type"] ?? "")) return "not a form"
+  if (!isUtf8(body)) return "not a form"
+  return hasTooMany(body) ? "too many fields" : new URLSearchParams(body.toString("utf8"))
+}
+
+const tooManyExports: ErrorText = {
+  status: 429,
+  title: "Other exports are running",
+  text: "You, or the people of your account, are exporting already: wait until a file is complete, and export again."
+}
+
+/** Of a person, and of an account: see `OpenStreams`. */
+const limits = { ofAll: 20, ofSubject: 2, ofClient: 6 }
+
+/** A reply whose body ends with the session, and with the role that its page needs; undefined beyond a limit. */
+export const makeStreamed = (db: Db) => {
+  const exports = new OpenStreams(limits)
+
+  /** An event stream is complete where it breaks off; a file is cut off. */
+  const whileAllowed = (rest: Pieces, { session }: SignedIn, role: Role): Pieces =>
+    Stream.mapEffect(rest, (piece) =>
+      Effect.flatMap(Effect.orDie(openSession(db, session.id)), (found) =>
+        found !== undefined && mayAs(found.person.role, role) ? Effect.succeed(piece) : Effect.interrupt
+      )
+    )
+
+  return (reply: HttpReply, signedIn: SignedIn, account: string, role: Role): HttpReply | undefined => {
+    if (reply.rest === undefined) return reply
+    const allowed = whileAllowed(reply.rest, signedIn, role)
+    if (reply.headers["content-type"] === "text/event-stream") return { ...reply, rest: allowed }
+    const { id } = signedIn.person
+    // The body begins later, and many may begin at once.
+    return exports.mayOpen(id, account)
+      ? { ...reply, rest: exports.counted(id, account, allowed, Stream.fromEffect(Effect.interrupt)) }
+      : undefined
+  }
+}
+
+type Params = Readonly<Record<string, string>>
+
+const parameters = ({ path }: { readonly path: string }) => path.split("/:").length - 1
+
+/** The route of a path, or the methods that it takes. Of several that fit, the one with the fewest parameters. */
+type RouteMatch<Route> =
+  | { readonly route: Route; readonly params: Params }
+  | { readonly allow: ReadonlyArray<string> }
+  | undefined
+
+/** @param path below the page's account and mode, still percent-encoded */
+export const matchRoute = <Route extends Pick<PortalRoute<never>, "method" | "path">>(
+  routes: ReadonlyArray<Route>,
+  method: string,
+  path: string
+): RouteMatch<Route> => {
+  const fitting = routes
+    .flatMap((route) => {
+      const params = parametersIn(route.path.split("/"), path.split("/"))
+      return params === undefined ? [] : [{ route, params }]
+    })
+    .toSorted((a, b) => parameters(a.route) - parameters(b.route))
+  const asked = method === "HEAD" ? "GET" : method
+  const found = fitting.find(({ route }) => route.method === asked)
+  if (found !== undefined || fitting.length === 0) return found
+  return { allow: [...new Set(fitting.map(({ route }) => route.method))] }
+}
 
 type ServicesOf<Route> = Route extends PortalRoute<infer R> ? R : never
 type RouteServices = Exclude<ServicesOf<(typeof allRoutes)[number]>, Desk>
@@ -150,7 +233,6 @@ type Services = RouteServices | Reader | Writer
 export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>) =>
   Effect.gen(function* () {
     const settings = yield* Settings
-    const routes = accountRoutes.filter(({ sandboxOnly }) => !sandboxOnly || hasOnlyLocalChains(settings))
     const desk = yield* makeDesk
     const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)
@@ -177,7 +259,7 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
         }
         const refuse = (text: ErrorText) => refusal(request, signedIn, text, owner)
         const method = isForPage(form) ? "GET" : request.method
-        const match = matchRoute(routes, method, rest.map((segment) => `/${segment}`).join(""))
+        const match = matchRoute(accountRoutes, method, rest.map((segment) => `/${segment}`).join(""))
         if (match === undefined) return yield* refuse(texts.notFound)
         if ("allow" in match) {
           const headers = { allow: match.allow.join(", ") }

@@ -1,4 +1,6 @@
 /** What the pages of the portal share while it runs. */
+
+import type { IncomingHttpHeaders } from "node:http"
 import { Clock, Context, Data, Effect } from "effect"
 import { noteOf } from "../Auth/auditLog.ts"
 import { Challenges } from "../Auth/Challenges.ts"
@@ -6,16 +8,69 @@ import { FailureDelays } from "../Auth/FailureDelays.ts"
 import { type Claimant, knownPerson, strangerAt } from "../Auth/PasswordQueue.ts"
 import { type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
 import { makePasswordHasher, type PasswordHasher, TooManyWaiting } from "../Auth/passwordHash.ts"
-import { RefusalSeries } from "../Auth/refusalSeries.ts"
 import * as NetworksRepo from "../Auth/SignInNetworksRepo.ts"
 import type { Visitor } from "../Auth/sessions.ts"
+import { BoundedMap } from "../Domain/BoundedMap.ts"
+import type { PersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { networkOf, wideNetworkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, Writer } from "../Sql.ts"
 import { ActLimit, signInLimits } from "./ActLimit.ts"
-import { type SessionCookie, sessionCookie } from "./cookie.ts"
+
+const hour = 60 * 60_000
+/** Networks of a person in an hour whose refusals are noted. */
+const mostNetworks = 10
+/** People in memory. */
+const capacity = 10_000
+
+/**
+ * Which refused passwords and proofs get a row in the audit log: of each person the first from a network in an hour,
+ * and no more than ten rows an hour, so that no one floods the log.
+ */
+export class RefusalSeries {
+  readonly #series = new BoundedMap<PersonId, { readonly since: number; readonly networks: Set<string> }>(capacity)
+
+  /** Counts a refusal at `now`, Unix milliseconds. */
+  isNoted(person: PersonId, network: string, now: number): boolean {
+    const before = this.#series.get(person)
+    const isOver = before === undefined || now < before.since || now - before.since >= hour
+    const { networks, since } = isOver ? { since: now, networks: new Set<string>() } : before
+    if (networks.has(network) || networks.size >= mostNetworks) return false
+    this.#series.set(person, { since, networks: networks.add(network) })
+    return true
+  }
+}
+
+/** The value of a cookie; undefined where the request has none of that name. */
+export const cookieOf = (header: string | undefined, name: string): string | undefined => {
+  const part = (header ?? "").split(";").find((each) => each.trimStart().startsWith(`${name}=`))
+  return part?.trim().slice(name.length + 1)
+}
+
+/** The cookie that holds a session's secret. */
+interface SessionCookie {
+  readonly read: (headers: IncomingHttpHeaders) => string | undefined
+  /** Values of the `Set-Cookie` header. */
+  readonly set: (secret: string) => string
+  readonly clear: string
+}
+
+/**
+ * Over https the browser holds the cookie to this host alone, by its name (RFC 6265bis, 4.1.3.2). Over http, on the
+ * operator's own machine, such a name is refused. It lasts as long as the browser does; the store knows when it ends.
+ */
+const sessionCookie = (publicUrl: string): SessionCookie => {
+  const isSecure = publicUrl.startsWith("https:")
+  const name = isSecure ? "__Host-tilld" : "tilld"
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`
+  return {
+    read: ({ cookie }) => cookieOf(cookie, name),
+    set: (secret) => `${name}=${secret}; ${attributes}`,
+    clear: `${name}=; ${attributes}; Max-Age=0`
+  }
+}
 
 /** A person, or the people of their account, have signed in as often as they may. Nothing was done. */
 export class TooManySignIns extends Data.TaggedError("TooManySignIns")<{ readonly message: string }> {}

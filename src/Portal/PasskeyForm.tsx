@@ -14,7 +14,7 @@ export interface PasskeyFormProps {
 }
 
 /**
- * A form that sends the answer of a passkey in a field of its own. The script (`islands/passkey.ts`) shows it, where the
+ * A form that sends the answer of a passkey in a field of its own. The script (`islands/main.ts`) shows it, where the
  * browser has passkeys, and fills in the field.
  */
 export const PasskeyForm = ({ action, children, csrf, does, field = "passkey", options, submit }: PasskeyFormProps) => (

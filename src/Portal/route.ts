@@ -36,8 +36,6 @@ export interface PortalRoute<R> {
   readonly path: string
   /** The least role that may use it. */
   readonly role: Role
-  /** It is there only where all chains are local ones. */
-  readonly sandboxOnly?: true
   /** What it needs a proof of identity of the last half hour for, if anything. */
   readonly proof?: Proof
   readonly handle: PortalHandler<R>

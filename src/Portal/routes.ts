@@ -1,7 +1,12 @@
 /** The routes of all sections of the portal: each section's file in `Portal/pages` lists its own. */
+
+import { Effect, Option, Stream } from "effect"
+import { waitAtMost } from "../Domain/waitAtMost.ts"
+import { Outbox } from "../Events/Outbox.ts"
+import type { HttpReply } from "../Http/HttpReply.ts"
+import { OpenStreams, streamHeaders } from "../Pages/OpenStreams.ts"
 import { accountRoutes } from "./pages/Accounts.tsx"
 import { auditRoutes } from "./pages/Audit.tsx"
-import { changeRoutes } from "./pages/changes.ts"
 import { deliveryRoutes } from "./pages/Deliveries.tsx"
 import { exceptionRoutes } from "./pages/Exception.tsx"
 import { exceptionsRoutes } from "./pages/Exceptions.tsx"
@@ -19,8 +24,39 @@ import { redeliveryRoutes } from "./pages/Redelivery.tsx"
 import { requestRoutes } from "./pages/Requests.tsx"
 import { settingsRoutes } from "./pages/Settings.tsx"
 import { simulateRoutes } from "./pages/Simulate.tsx"
-import { styleRoutes } from "./pages/Style.tsx"
 import { webhookRoutes } from "./pages/Webhooks.tsx"
+import type { PortalHandler, PortalRoute } from "./route.ts"
+
+/** A comment, so that proxies and browsers can tell a quiet stream from a dead one. */
+const keepAlive = ":\n\n"
+
+/** A stream ends after so many messages, at the latest in ten minutes of silence; the next one needs a session again. */
+const mostMessages = 40
+
+const open = new OpenStreams()
+
+/** A browser opens no other one after a 204. */
+const none: HttpReply = { status: 204, headers: {}, text: "" }
+
+/** An open page learns that its account and mode have changed; it is then read again, which checks the session. */
+const changes: PortalHandler<Outbox> = Effect.fnUntraced(function* ({ owner, session }) {
+  const outbox = yield* Outbox
+  if (!open.mayOpen(session, owner.account)) return none
+  const follow = Effect.gen(function* () {
+    const changed = yield* outbox.listen(owner)
+    const next = waitAtMost(changed, "15 seconds").pipe(
+      Effect.map((woken) => (Option.isSome(woken) ? "data: changed\n\n" : keepAlive))
+    )
+    return Stream.concat(Stream.make(keepAlive), Stream.take(Stream.repeatEffect(next), mostMessages))
+  })
+  const rest = open.counted(session, owner.account, Stream.unwrapScoped(follow))
+  const reply: HttpReply = { status: 200, headers: streamHeaders, text: "", rest }
+  return reply
+})
+
+export const changeRoutes: ReadonlyArray<PortalRoute<Outbox>> = [
+  { method: "GET", path: "/changes", role: "viewer", handle: changes }
+]
 
 export const routes = [
   ...changeRoutes,
@@ -43,6 +79,5 @@ export const routes = [
   ...settingsRoutes,
   ...auditRoutes,
   ...peopleRoutes,
-  ...meRoutes,
-  ...styleRoutes
+  ...meRoutes
 ]

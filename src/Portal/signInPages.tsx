@@ -18,9 +18,18 @@ import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { type FormState, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
 import type { DeskShape } from "./Desk.ts"
-import { nextPath } from "./nextPath.ts"
 import { Outside } from "./Outside.tsx"
 import { PasskeyForm } from "./PasskeyForm.tsx"
+
+const origin = "http://portal.invalid"
+
+/** Where to go on after signing in: a page of an account, and never another site. Undefined for anything else. */
+export const nextPath = (given: string | null): string | undefined => {
+  if (given === null || given.length > 2_000 || !given.startsWith("/") || !URL.canParse(given, origin)) return undefined
+  // Parsed as the browser would: "/\evil.example", "//evil.example" and "/portal/a/../.." are not what they begin with.
+  const url = new URL(given, origin)
+  return url.origin === origin && url.pathname.startsWith("/portal/a/") ? url.pathname + url.search : undefined
+}
 
 const purpose = "sign in"
 

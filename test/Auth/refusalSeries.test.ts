@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
-import { RefusalSeries } from "../../src/Auth/refusalSeries.ts"
 import { newPersonId } from "../../src/Domain/Ids.ts"
+import { RefusalSeries } from "../../src/Portal/Desk.ts"
 
 it("the first refusal of a person from each network in an hour is recorded, for ten networks at most", () => {
   const series = new RefusalSeries()

@@ -9,7 +9,7 @@ import { cut, cutToBytes, wellFormedJson } from "../../src/Domain/wellFormed.ts"
 import { redactor } from "../../src/Http/redacted.ts"
 import { shorten } from "../../src/Http/validationProblems.ts"
 import { CreatePaymentBody } from "../../src/Payments/Api.ts"
-import { browserName } from "../../src/Portal/browserName.ts"
+import { browserName } from "../../src/Portal/pages/Me.tsx"
 
 const utf16 = (max = 40) => fc.array(fc.nat(0xffff), { maxLength: max }).map((codes) => String.fromCharCode(...codes))
 const text = () => fc.oneof(utf16(), fc.fullUnicodeString(), fc.constant("🎂".repeat(20)))

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { allOperations } from "../../src/Control/operations.ts"
-import { actTexts } from "../../src/Portal/actTexts.ts"
+import { actTexts } from "../../src/Portal/pages/Audit.tsx"
 
 it("every operation that is in the audit log has its words there", () => {
   const acts = allOperations.filter(({ access }) => access === "administer").map(({ name }) => name)

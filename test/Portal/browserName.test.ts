@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { browserName } from "../../src/Portal/browserName.ts"
+import { browserName } from "../../src/Portal/pages/Me.tsx"
 
 const webKit = "AppleWebKit/537.36 (KHTML, like Gecko)"
 

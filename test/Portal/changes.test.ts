@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, TestClock } from "effect"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
-import { changeRoutes } from "../../src/Portal/pages/changes.ts"
+import { changeRoutes } from "../../src/Portal/routes.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { portalStore, portalWith } from "./room.ts"
 

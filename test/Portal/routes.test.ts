@@ -29,12 +29,6 @@ it("a page that is not for every viewer of the account is named here", () => {
   expect(of("GET", "viewer", "always")).toEqual(["/me/passkeys/new"])
 })
 
-it("what is for the sandbox alone is named here", () => {
-  expect(routes.filter(({ sandboxOnly }) => sandboxOnly).map(({ method, path, role }) => [method, path, role])).toEqual(
-    [["GET", "/style", "viewer"]]
-  )
-})
-
 it("what changes something is for its role, and what can do most harm asks for a fresh proof", () => {
   const posts = {
     viewer: of("POST", "viewer"),

@@ -12,7 +12,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer } from "effect"
 import type { Page } from "playwright-core"
 import { PNG } from "pngjs"
 import { beforeEach, describe } from "vitest"
@@ -23,7 +23,7 @@ import { npmPlace } from "../lib/browserPlace.ts"
 import { bring, signIn } from "../lib/portal.ts"
 import { root } from "../lib/processes.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { testChain } from "../lib/settings.ts"
+import { stylePage } from "./Style.tsx"
 
 const path = "/portal/a/default/test/style"
 const place = npmPlace()
@@ -122,7 +122,10 @@ liveSuite(Layer.merge(testApp(), Chromium.layerAt(place)), "the page of all comp
     const { context, strayed } = yield* visitorOf(origin, { viewport, timezoneId: "UTC", bypassCSP: true })
     yield* bring(yield* signIn(api), context, origin)
     const page = yield* Effect.promise(() => context.newPage())
-    yield* Effect.promise(() => page.goto(origin + path))
+    yield* Effect.promise(async () => {
+      await page.route(origin + path, (route) => route.fulfill({ contentType: "text/html", body: stylePage() }))
+      await page.goto(origin + path)
+    })
     return { page, strayed }
   })
 
@@ -150,16 +153,5 @@ liveSuite(Layer.merge(testApp(), Chromium.layerAt(place)), "the page of all comp
     const { page, strayed } = yield* opened(360)
     expect(yield* Effect.promise(() => problemsOf(page))).toEqual([])
     expect(strayed).toEqual([])
-  })
-})
-
-const reachable = testChain({ chain: "optimism", rpcUrls: [Redacted.make("https://192.0.2.1/rpc")] })
-
-liveSuite(testApp({ chains: [testChain(), reachable] }), "a daemon with a chain that is not local", (test) => {
-  test("has no such page", function* () {
-    const operator = yield* signIn(yield* TestApi)
-    const [style, unknown] = [yield* operator.get(path), yield* operator.get("/portal/a/default/test/nothing")]
-    const textOf = ({ text }: { readonly text: string }) => text.replace(/<code>[^<]*<\/code>/g, "")
-    expect([style.status, textOf(style)]).toEqual([404, textOf(unknown)])
   })
 })

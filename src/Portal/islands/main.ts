@@ -1,9 +1,185 @@
+// Runs in browsers, without Effect: the platform's own functions are all it has.
+// @effect-diagnostics globalTimers:off
+// @effect-diagnostics globalDate:off
 /** The portal's script, a progressive enhancement: without it the pages do the same in another way. */
+
+import {
+  browserSupportsWebAuthn,
+  type PublicKeyCredentialCreationOptionsJSON,
+  type PublicKeyCredentialRequestOptionsJSON,
+  startAuthentication,
+  startRegistration
+} from "@simplewebauthn/browser"
+import { themesOf } from "../../Domain/theme.ts"
 import { copyBy } from "../../Pages/islands/copyBy.ts"
-import "./live.ts"
-import "./localTimes.ts"
-import "./look.ts"
-import "./passkey.ts"
+
+/** The preview of a checkout's look follows what is typed, and a logo is made small enough to be sent in a form. */
+const part = (name: string) => document.querySelector(`[data-preview="${name}"]`)
+const field = (id: string) => document.getElementById(id)
+
+const name = field("shop-name")
+const accent = field("shop-accent")
+const colours = document.querySelector<HTMLInputElement>("[data-colours]")
+
+const show = () => {
+  if (name instanceof HTMLInputElement) part("name")?.replaceChildren(name.value || "Your shop")
+  if (accent instanceof HTMLInputElement && /^#[0-9a-f]{6}$/i.test(accent.value)) {
+    for (const [scheme, { accent: colour, onAccent }] of Object.entries(themesOf(accent.value.toLowerCase()))) {
+      part(scheme)?.setAttribute("fill", colour)
+      part(`on-${scheme}`)?.setAttribute("fill", onAccent)
+    }
+    if (colours !== null) colours.value = accent.value
+  }
+}
+name?.addEventListener("input", show)
+accent?.addEventListener("input", show)
+if (colours !== null) {
+  colours.hidden = false
+  colours.addEventListener("input", () => {
+    if (accent instanceof HTMLInputElement) accent.value = colours.value
+    show()
+  })
+}
+
+/** Pixels a side, and bytes that a form has room for, and the sides that are tried until the picture is as small, in pixels. */
+const longest = 1_000
+const largest = 40 * 1024
+const sides = [512, 384, 256, 128, 64]
+
+/** The picture itself where it is small enough, else as a WebP no larger than it has to be. */
+const smallEnough = async (file: Blob): Promise<Blob | undefined> => {
+  const picture = await createImageBitmap(file)
+  if (file.size <= largest && Math.max(picture.width, picture.height) <= longest) return file
+  for (const side of sides) {
+    const scale = Math.min(1, side / Math.max(picture.width, picture.height))
+    const canvas = document.createElement("canvas")
+    canvas.width = Math.max(1, Math.round(picture.width * scale))
+    canvas.height = Math.max(1, Math.round(picture.height * scale))
+    canvas.getContext("2d")?.drawImage(picture, 0, 0, canvas.width, canvas.height)
+    const made = await new Promise<Blob | null>((resolve) => canvas.toBlob(resolve, "image/webp", 0.9))
+    if (made !== null && made.size <= largest) return made
+  }
+  return undefined
+}
+
+const base64url = async (blob: Blob): Promise<string> => {
+  const text = Array.from(new Uint8Array(await blob.arrayBuffer()), (byte) => String.fromCharCode(byte)).join("")
+  return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")
+}
+
+const uploads = document.querySelector<HTMLElement>("[data-uploads]")
+const chosen = uploads?.querySelector<HTMLInputElement>("input[type=file]")
+const image = uploads?.querySelector<HTMLInputElement>("input[name=image]")
+if (uploads && chosen && image) {
+  uploads.hidden = false
+  chosen.form?.addEventListener("submit", async (event) => {
+    const [file] = chosen.files ?? []
+    if (image.value !== "" || file === undefined) return
+    event.preventDefault()
+    const small = await smallEnough(file).catch(() => undefined)
+    image.value = small === undefined ? "none" : await base64url(small)
+    chosen.form?.requestSubmit()
+  })
+}
+
+/**
+ * A page that shows what changes by itself reads itself again when the server tells of a change: no more often than it says,
+ * only while it is in view, and never under somebody's hands. Then a notice offers it.
+ */
+const main = document.querySelector<HTMLElement>("main[data-changes]")
+const offer = document.querySelector<HTMLElement>("[data-changed]")
+const interval = Number(main?.dataset.interval)
+const loadedAt = Date.now()
+
+/** Whether somebody types, has chosen something, or is at something of the page with the keyboard. */
+const isInUse = (): boolean => {
+  const { activeElement } = document
+  const isAtPart = activeElement instanceof HTMLElement && main?.contains(activeElement) === true
+  if (isAtPart && activeElement.tabIndex >= 0) return true
+  const fields = [...document.querySelectorAll<HTMLInputElement>("input:not([type=hidden])")]
+  return fields.some(
+    ({ checked, defaultChecked, defaultValue, value }) => value !== defaultValue || checked !== defaultChecked
+  )
+}
+
+/** The page as it is now. What was done is said once. */
+const pageAgain = (): string => {
+  const url = new URL(location.href)
+  for (const name of ["done", "ordered", "due", "refused"]) url.searchParams.delete(name)
+  return url.href
+}
+
+const readAgain = () => {
+  if (offer === null || !isInUse()) {
+    location.replace(pageAgain())
+    return
+  }
+  const { changed = "", show = "" } = offer.dataset
+  const text = document.createElement("p")
+  text.className = "notice neutral"
+  const link = document.createElement("a")
+  link.href = pageAgain()
+  link.textContent = show
+  text.append(`${changed} `, link)
+  offer.replaceChildren(text)
+}
+
+if (main !== null) {
+  let source: EventSource | undefined
+  let isAwaited = false
+  const follow = () => {
+    source?.close()
+    source = document.hidden ? undefined : new EventSource(main.dataset.changes ?? "")
+    source?.addEventListener("message", () => {
+      if (isAwaited) return
+      isAwaited = true
+      setTimeout(readAgain, Math.max(500, loadedAt + interval - Date.now()))
+    })
+  }
+  document.addEventListener("visibilitychange", follow)
+  follow()
+}
+
+/** Shows the forms of passkeys where the browser has them, and fills them in before they are sent. */
+const answerOf = (form: HTMLFormElement): Promise<unknown> => {
+  const options: unknown = JSON.parse(form.dataset.options ?? "")
+  // The server has made them with the same library.
+  return form.dataset.passkey === "create"
+    ? startRegistration({ optionsJSON: options as PublicKeyCredentialCreationOptionsJSON })
+    : startAuthentication({ optionsJSON: options as PublicKeyCredentialRequestOptionsJSON })
+}
+
+for (const form of browserSupportsWebAuthn() ? document.querySelectorAll<HTMLFormElement>("form[data-passkey]") : []) {
+  const field = form.elements.namedItem(form.dataset.field ?? "")
+  if (!(field instanceof HTMLInputElement)) continue
+  form.hidden = false
+  form.addEventListener("submit", async (event) => {
+    if (field.value !== "") return
+    event.preventDefault()
+    const said = form.querySelector("[role=status]")
+    if (said !== null) said.textContent = ""
+    try {
+      field.value = JSON.stringify(await answerOf(form))
+      form.requestSubmit()
+    } catch {
+      if (said !== null) said.textContent = "The passkey was not used. Try again, or go on in another way."
+    }
+  })
+}
+
+/** Puts times, which the page has in UTC, into the browser's own zone: of today the clock alone, with UTC on the pointer. */
+const now = new Date()
+
+for (const time of document.querySelectorAll("main time")) {
+  const at = new Date(time.getAttribute("datetime") ?? "")
+  if (Number.isNaN(at.getTime())) continue
+  const isToday = at.toDateString() === now.toDateString()
+  const isThisYear = at.getFullYear() === now.getFullYear()
+  const day: Intl.DateTimeFormatOptions = { day: "numeric", month: "short", ...(isThisYear ? {} : { year: "numeric" }) }
+  const clock: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }
+  time.setAttribute("title", time.textContent ?? "")
+  time.textContent = at.toLocaleString("en-GB", isToday ? { ...clock, second: "2-digit" } : { ...day, ...clock })
+}
 
 /** Long work goes on by itself: a form that asks for its next part is submitted as soon as it is shown. */
 document.querySelector<HTMLFormElement>("form[data-continues]")?.requestSubmit()

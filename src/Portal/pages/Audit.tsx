@@ -7,7 +7,6 @@ import type { HttpReply } from "../../Http/HttpReply.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
-import { actTexts } from "../actTexts.ts"
 import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { csvLine } from "../csv.ts"
@@ -15,6 +14,58 @@ import { framedReply } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
+
+/** The acts of the audit log in words; others are shown as they are named. */
+export const actTexts: Readonly<Record<string, string>> = {
+  "accounts change": "Account changed",
+  "accounts create": "Account created",
+  "accounts shop": "Shop settings changed",
+  "addresses jump": "Addresses skipped",
+  "alerts secret": "Secret of alerts shown",
+  "alerts test": "Test alert sent",
+  claim: "Transaction claimed for a payment",
+  "keys change": "API key changed",
+  "keys create": "API key created",
+  "keys revoke": "API key revoked",
+  "keys roll": "API key replaced",
+  login: "Sign-in link made",
+  "payments abandon": "Payments of a chain given up",
+  "payments accept": "Money accepted",
+  "payments cancel": "Payment cancelled",
+  "payments create": "Payment created by hand",
+  "payments refunded": "Refund noted",
+  "people disable": "Person disabled",
+  "people enable": "Person enabled",
+  "people invite": "Person invited",
+  "people link": "Sign-in link made",
+  "people revoke": "Sessions of a person ended",
+  "people role": "Role changed",
+  "portal login": "Signed in",
+  "portal login refused": "Sign-in refused",
+  "portal logout": "Signed out",
+  "portal passkey": "Passkey added",
+  "portal passkey --remove": "Passkey removed",
+  "portal password": "Password changed",
+  "portal proof": "Identity proven again",
+  "portal proof refused": "Proof of identity refused",
+  "portal session revoke": "Session ended",
+  "portal session revoke --others": "Other sessions ended",
+  rescan: "Blocks read again",
+  restore: "Backup restored",
+  "sandbox pay": "Paid on the local chain",
+  "sandbox reorg": "Local chain reorganized",
+  "secrets rotate": "Master key rotated",
+  "sweep record": "Money collected",
+  "wallet check": "Seed shown to be held",
+  "webhooks change": "Webhook endpoint changed",
+  "webhooks delete": "Webhook endpoint deleted",
+  "webhooks redeliver": "Delivery sent again",
+  "webhooks redeliver range": "Deliveries of a range sent again",
+  "webhooks register": "Webhook endpoint added",
+  "webhooks secret": "Webhook secret shown",
+  "webhooks secret --rotate": "Webhook secret replaced",
+  "webhooks test": "Test message sent"
+}
 
 type Needs = Reader | Secrets
 

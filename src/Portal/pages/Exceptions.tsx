@@ -1,24 +1,84 @@
 /** The inbox of exceptions. What is open is shown unless something else is asked for. */
 import { Effect, Either, Schema } from "effect"
+import { decimalText } from "../../Domain/amountDecimals.ts"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
-import { PublicExceptionKind } from "../../Domain/Exception.ts"
+import { type PaymentException, PublicExceptionKind } from "../../Domain/Exception.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import { iso } from "../../Domain/Timestamp.ts"
+import { exceptionDetails } from "../../Domain/toExceptionObject.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"
-import { list, placeOf } from "../../Payments/ExceptionListRepo.ts"
+import { type ListFilter, list, placeOf } from "../../Payments/ExceptionListRepo.ts"
 import { references } from "../../Payments/PaymentListRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
-import { Settings } from "../../Settings.ts"
-import { Reader } from "../../Sql.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import { type Db, Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
 import { Table } from "../components/Table.tsx"
-import { csvReply } from "../csv.ts"
+import { type CsvColumns, csvPieces, csvReply } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
 import { givenOf, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { exceptionsCsv } from "./exceptionsCsv.ts"
-import { exceptionColumns } from "./exceptionView.tsx"
+import { chainIdOf, decimalsOfException, exceptionColumns } from "./exceptionView.tsx"
+
+interface Row {
+  readonly exception: PaymentException
+  readonly details: ReturnType<typeof exceptionDetails>
+  readonly merchantRef: string | undefined
+  readonly chainId: number | undefined
+  readonly decimals: number | undefined
+}
+
+const columns: CsvColumns<Row> = {
+  id: ({ exception }) => exception.id,
+  payment: ({ exception }) => exception.payment,
+  merchantRef: ({ merchantRef }) => merchantRef,
+  kind: ({ exception }) => exception.kind,
+  status: ({ exception }) => exception.status,
+  chain: ({ exception }) => exception.chain,
+  chainId: ({ chainId }) => chainId?.toString(),
+  currency: ({ exception }) => exception.currency,
+  amount: ({ decimals, exception }) => decimalText(exception.amount.toString(), decimals),
+  amountBaseUnits: ({ exception }) => exception.amount.toString(),
+  amountRefunded: ({ decimals, exception }) => decimalText(exception.sentBack.toString(), decimals),
+  refundTransactions: ({ exception }) => exception.refunds.flatMap(({ txHash }) => txHash ?? []).join(" "),
+  from: ({ details }) => details.from,
+  address: ({ details }) => details.address,
+  path: ({ details }) => details.path,
+  txHash: ({ exception }) => exception.txHash,
+  detectedAt: ({ exception }) => iso(exception.openedAt),
+  resolvedAt: ({ details }) => details.resolvedAt,
+  resolutionTxHash: ({ details }) => details.resolutionTxHash,
+  note: ({ details }) => details.note
+}
+
+/** A row per exception, newest first, with where the money came from and what was decided. */
+const exceptionsCsv = (
+  db: Db,
+  owner: Owner,
+  filter: Omit<ListFilter, "limit" | "after">,
+  chains: SettingsShape["chains"]
+) =>
+  csvPieces(columns, (after: Row | undefined, limit) =>
+    Effect.gen(function* () {
+      const exceptions = yield* list(db, owner, { ...filter, limit, after: after && placeOf(after.exception) })
+      const refs = yield* references(
+        db,
+        exceptions.flatMap(({ payment }) => payment ?? [])
+      )
+      return exceptions.map(
+        (exception): Row => ({
+          exception,
+          details: exceptionDetails(exception),
+          merchantRef: exception.payment && refs.get(exception.payment),
+          chainId: chainIdOf(chains, exception),
+          decimals: decimalsOfException(chains, exception)
+        })
+      )
+    })
+  )
 
 const section = "/exceptions"
 const { chain, kind, payment, status } = ListExceptionsQuery.fields

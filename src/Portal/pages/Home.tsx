@@ -1,32 +1,157 @@
 /** The home page: what needs a person first, the first steps of a new account, then what came in. */
-import { Clock, Effect } from "effect"
+import { BigDecimal, Clock, Effect } from "effect"
 import type { ComponentChildren } from "preact"
+import * as KeysRepo from "../../Auth/KeysRepo.ts"
 import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
 import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
 import { type CloseAccount, closeAccounts } from "../../Auth/quotaLevel.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
+import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { bytesText } from "../../Domain/byteSize.ts"
 import { chainTraits } from "../../Domain/Chain.ts"
-import { Uncollected } from "../../Payments/addresses/Uncollected.ts"
+import type { Shop } from "../../Domain/Shop.ts"
+import { Mark } from "../../Pages/marks.tsx"
+import { Uncollected, type UncollectedAmount, worthOfWaiting } from "../../Payments/addresses/Uncollected.ts"
 import { countOpen } from "../../Payments/ExceptionListRepo.ts"
 import { Payments } from "../../Payments.ts"
 import { Prices } from "../../Quotes/Prices.ts"
-import { Settings } from "../../Settings.ts"
-import { Reader } from "../../Sql.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import { type Db, Reader } from "../../Sql.ts"
 import { countSince, type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { Table } from "../components/Table.tsx"
-import { Notice, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Notice, Time } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { FirstSteps, stepsOf } from "./firstSteps.tsx"
 import { type Overview, overviewOf, shownDays, together } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
 import { Charts, Sums, worthIn } from "./sums.tsx"
-import { WaitingTable } from "./WaitingTable.tsx"
 import { WaysIn, waysIn } from "./waysIn.tsx"
+
+/** A shop that takes money knows its way: with so many payments within 30 days the steps are not shown. */
+const enough = 10
+
+interface Step {
+  readonly text: string
+  readonly isDone: boolean
+  readonly href: string
+  /** What its button says. */
+  readonly act: string
+}
+
+interface Known {
+  readonly now: number
+  readonly shop: Shop
+  /** Of the person who looks. */
+  readonly hasCredentials: boolean
+  /** Payments within 30 days. */
+  readonly confirmed: number
+}
+
+/** The steps; none where all are done, or not needed. */
+const stepsOf = Effect.fn("Portal.firstSteps")(function* (
+  db: Db,
+  viewer: Viewer,
+  { confirmed, hasCredentials, now, shop: { accent, logo, name } }: Known
+) {
+  const none: ReadonlyArray<Step> = []
+  if (confirmed >= enough || !mayAs(viewer.role, "admin")) return none
+  const { owner } = viewer
+  const keys = yield* KeysRepo.countWorking(db, owner, false, now)
+  const endpoints = yield* EndpointsRepo.list(db, owner)
+  const isTest = owner.mode === "test"
+  const step = (text: string, isDone: boolean, path: string, act: string): Step => ({
+    ...{ text, isDone, act },
+    href: pathOf(viewer, path)
+  })
+  const steps: ReadonlyArray<Step> = [
+    step("Give your checkout a name and a colour", (name ?? accent ?? logo) !== undefined, "/settings", "Settings"),
+    step("Create a key for your shop’s server", keys > 0, "/keys/new", "New key"),
+    step(
+      "Add a webhook endpoint, so that your server is told of payments",
+      endpoints.length > 0,
+      "/webhooks/new",
+      "Add an endpoint"
+    ),
+    isTest
+      ? step("Pay a first payment on a local chain", confirmed > 0, "/simulate", "Simulate")
+      : step("Take a first payment", confirmed > 0, "/payments/new", "New payment"),
+    step("Set a password or a passkey, so that you get in again", hasCredentials, "/me", "Sign-in")
+  ]
+  return steps.every(({ isDone }) => isDone) ? none : steps
+})
+
+/** What a new account sets up, ticked by facts, each with the page where it is done. */
+const FirstSteps = ({ of: steps }: { readonly of: ReadonlyArray<Step> }) =>
+  steps.length === 0 ? null : (
+    <section aria-labelledby="first-steps">
+      <h2 id="first-steps">
+        First steps <small class="muted">{`${steps.filter(({ isDone }) => isDone).length} of ${steps.length}`}</small>
+      </h2>
+      <ol class="first-steps card">
+        {steps.map(({ act, href, isDone, text }) => (
+          <li key={href} class={isDone ? "muted" : undefined}>
+            {isDone ? (
+              <>
+                <Mark of="tick" /> {text} <span class="visually-hidden">: done</span>
+              </>
+            ) : (
+              <>
+                {text}{" "}
+                <a class="button primary" href={href}>
+                  {act}
+                </a>
+              </>
+            )}
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+
+interface WaitingTableProps {
+  readonly of: ReadonlyArray<UncollectedAmount>
+  readonly networks: SettingsShape["chains"]
+  readonly price: Prices["Type"]["usd"]
+}
+
+/** What waits to be collected, by chain and currency. */
+const WaitingTable = ({ networks, of, price }: WaitingTableProps) =>
+  of.length === 0 ? null : (
+    <>
+      <h2>Waiting to be collected</h2>
+      <Table
+        caption="What was received, and not collected yet"
+        empty=""
+        rows={[...of].sort((a, b) => (a.chain + a.currency < b.chain + b.currency ? -1 : 1))}
+        keyOf={({ chain, currency }) => `${chain} ${currency}`}
+        columns={[
+          { name: "Chain", cell: ({ chain }) => <Chain of={chain} /> },
+          {
+            name: "Amount",
+            numeric: true,
+            cell: (row) => (
+              <Money amount={row.amount} currency={row.currency} decimals={decimalsOn(networks, row, row.currency)} />
+            )
+          },
+          {
+            name: "Worth",
+            numeric: true,
+            cell: (row) => {
+              const worth = worthOfWaiting(networks, price, row)
+              return worth === undefined ? "–" : fiatText(BigDecimal.format(BigDecimal.scale(worth, 2)))
+            }
+          }
+        ]}
+      />
+      <p class="hint">
+        Counted once an hour, from what tilld has seen. <a href="/guide/collect">How to collect it</a>
+      </p>
+    </>
+  )
 
 /** Above that, "more than" is said. */
 const mostExceptions = 100

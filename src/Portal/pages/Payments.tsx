@@ -1,27 +1,97 @@
 /** The list of payments, its search and its export. */
 import { Effect, Either } from "effect"
 import type { Accounted } from "../../Domain/AccountedPayment.ts"
+import { sum } from "../../Domain/Amount.ts"
+import { decimalText } from "../../Domain/amountDecimals.ts"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
-import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
+import type { PaymentException } from "../../Domain/Exception.ts"
+import type { Owner } from "../../Domain/Owner.ts"
+import { decimalsOfPayment, type Payment, PaymentStatus } from "../../Domain/Payment.ts"
+import { iso } from "../../Domain/Timestamp.ts"
 import { seeOther } from "../../Pages/reply.tsx"
+import { firstOfPayments, shownInAnswers } from "../../Payments/ExceptionListRepo.ts"
+import { list } from "../../Payments/PaymentListRepo.ts"
+import { type Origins, originsOf } from "../../Payments/ReceiptsRepo.ts"
 import { Payments } from "../../Payments.ts"
 import type { Secrets } from "../../Secrets.ts"
-import { Settings } from "../../Settings.ts"
-import { Reader } from "../../Sql.ts"
+import { Settings, type SettingsShape } from "../../Settings.ts"
+import { type Db, Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
 import { type Column, Table } from "../components/Table.tsx"
 import { Chain, Money, Time } from "../components/values.tsx"
-import { csvReply } from "../csv.ts"
+import { type CsvColumns, csvPieces, csvReply } from "../csv.ts"
 import { otherModeOf } from "../Frame.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
-import { hasDates, periods, searchOf } from "./paymentSearch.ts"
-import { paymentsCsv } from "./paymentsCsv.ts"
+import { chainIdOf, OpenExceptions, PaymentState } from "./exceptionView.tsx"
+import { type Filter, hasDates, periods, searchOf } from "./paymentSearch.ts"
+
+interface Row {
+  readonly payment: Payment
+  readonly decimals: number | undefined
+  readonly chainId: number | undefined
+  readonly origins: Origins | undefined
+  readonly exceptions: ReadonlyArray<PaymentException>
+}
+
+/** An amount alone: its currency has a column of its own. Empty where its decimals are not known any more. */
+const units = (amount: bigint | undefined, { decimals }: Row) =>
+  amount === undefined ? undefined : decimalText(amount.toString(), decimals)
+
+const when = (at: number | undefined) => (at === undefined ? undefined : iso(at))
+
+/** What was sent back of the payment's own currency on its chain. */
+const refunded = ({ exceptions, payment: { chain, currency } }: Row) =>
+  sum(exceptions.flatMap((one) => (one.chain === chain && one.currency === currency ? [one.sentBack] : [])))
+
+const columns: CsvColumns<Row> = {
+  id: ({ payment }) => payment.id,
+  merchantRef: ({ payment }) => payment.merchantRef,
+  status: ({ payment }) => payment.status,
+  failureReason: ({ payment }) => payment.failureReason,
+  chain: ({ payment }) => payment.chain,
+  currency: ({ payment }) => payment.currency,
+  amount: (row) => units(row.payment.amount, row),
+  amountReceived: (row) => units(row.payment.amountReceived, row),
+  amountBaseUnits: ({ payment }) => payment.amount.toString(),
+  usdValue: ({ payment }) => payment.usdValue,
+  address: ({ payment }) => payment.address,
+  txHash: ({ payment }) => payment.txHash,
+  createdAt: ({ payment }) => iso(payment.createdAt),
+  expiresAt: ({ payment }) => iso(payment.expiresAt),
+  confirmedAt: ({ payment }) => when(payment.confirmedAt),
+  metadata: ({ payment }) => payment.metadata,
+  chainId: ({ chainId }) => chainId?.toString(),
+  transactions: ({ origins }) => origins?.transactions.join(" "),
+  senders: ({ origins }) => origins?.senders.join(" "),
+  amountRefunded: (row) => units(refunded(row), row),
+  openExceptions: ({ exceptions }) => `${exceptions.filter(({ status }) => status === "open").length}`,
+  exceptions: ({ exceptions }) => exceptions.map(({ id, kind, status }) => `${kind} ${status} ${id}`).join("; ")
+}
+
+/** A row per payment, newest first, with its transactions and what became of money that did not fit. */
+const paymentsCsv = (db: Db, owner: Owner, filter: Filter, chains: SettingsShape["chains"]) =>
+  csvPieces(columns, (after: Row | undefined, limit) =>
+    Effect.gen(function* () {
+      const payments = yield* list(db, owner, { ...filter, limit, after: after?.payment })
+      const ids = payments.map(({ id }) => id)
+      const origins = yield* originsOf(db, ids)
+      const exceptions = yield* firstOfPayments(db, ids, shownInAnswers)
+      return payments.map(
+        (payment): Row => ({
+          payment,
+          decimals: decimalsOfPayment(payment),
+          chainId: chainIdOf(chains, payment),
+          origins: origins.get(payment.id),
+          exceptions: exceptions(payment.id).exceptions
+        })
+      )
+    })
+  )
 
 const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
   (status) => [status, status]

@@ -1,12 +1,14 @@
-/** Every component in every state, for whoever changes the look, and for a test that compares its picture. Its data is fixed. */
-import { Effect, Redacted } from "effect"
+/** Every component of the portal in every state. Its data is fixed. */
+import { Redacted } from "effect"
 import type { ComponentChildren } from "preact"
-import { type ChainName, chainNames } from "../../Domain/Chain.ts"
-import { Disc, discNames, Mark, markNames } from "../../Pages/marks.tsx"
-import { Chips } from "../components/Chips.tsx"
-import { Confirm } from "../components/Confirm.tsx"
-import { CopyField, CopyText } from "../components/CopyText.tsx"
-import { Bars, StackedBars } from "../components/chart.tsx"
+import { defaultAccount } from "../../src/Auth.ts"
+import { PersonId, SessionId } from "../../src/Domain/Ids.ts"
+import { type ChainName, chainNames } from "../../src/Domain/Chain.ts"
+import { Disc, discNames, Mark, markNames } from "../../src/Pages/marks.tsx"
+import { Chips } from "../../src/Portal/components/Chips.tsx"
+import { Confirm } from "../../src/Portal/components/Confirm.tsx"
+import { CopyField, CopyText } from "../../src/Portal/components/CopyText.tsx"
+import { Bars, StackedBars } from "../../src/Portal/components/chart.tsx"
 import {
   Act,
   blank,
@@ -19,14 +21,14 @@ import {
   Select,
   TextArea,
   TextField
-} from "../components/Form.tsx"
-import { NewSecret } from "../components/NewSecret.tsx"
-import { type Column, Facts, Paging, Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Notice, OnChain, Status, statusTones, Time } from "../components/values.tsx"
-import { framedReply, Refusal } from "../framedReply.tsx"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
-import { Timeline } from "./timeline.tsx"
+} from "../../src/Portal/components/Form.tsx"
+import { NewSecret } from "../../src/Portal/components/NewSecret.tsx"
+import { type Column, Facts, Paging, Table } from "../../src/Portal/components/Table.tsx"
+import { Chain, fiatText, Money, Notice, OnChain, Status, statusTones, Time } from "../../src/Portal/components/values.tsx"
+import { framedReply, Refusal } from "../../src/Portal/framedReply.tsx"
+import { pathOf } from "../../src/Portal/route.ts"
+import type { Viewer } from "../../src/Portal/Viewer.ts"
+import { Timeline } from "../../src/Portal/pages/timeline.tsx"
 
 const tones = ["good", "warning", "bad", "neutral"] as const
 const hash = `0x${"7c5e".repeat(16)}`
@@ -215,8 +217,12 @@ const page = (viewer: Viewer) => (
   </>
 )
 
-const show: PortalHandler<never> = (viewer) => Effect.succeed(framedReply(viewer, { title: "Style" }, page(viewer)))
-
-export const styleRoutes: ReadonlyArray<PortalRoute<never>> = [
-  { method: "GET", path: "/style", role: "viewer", sandboxOnly: true, handle: show }
-]
+/** The page as an operator sees it at the path `/style` of the account `default`. */
+export const stylePage = (): string => {
+  const owner = { account: defaultAccount, mode: "test" } as const
+  const viewer: Viewer = {
+    ...{ person: PersonId.make("per_style", true), name: "Ada", role: "operator", owner, session: SessionId.make("ses_style", true) },
+    ...{ csrf: "", actor: { via: "portal", who: "Ada", owner }, badges: { "/exceptions": 0, "/deliveries": 0 } }
+  }
+  return framedReply(viewer, { title: "Style" }, page(viewer)).text
+}
