@@ -1,24 +1,122 @@
 /**
  * The hosted checkout: the page on which a customer pays, at `/pay/<token>`, and below that the stream of its versions and
- * the look of its shop. The
- * token is all that is needed and all that is known of a visitor; it is never logged. Loaded with the first such request.
+ * the look of its shop, whose logo is read from the operator's folder for each request. The token is all that is needed
+ * and all that is known of a visitor; it is never logged. Loaded with the first such request.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option, Stream } from "effect"
+import { readLogo } from "./Auth/logos.ts"
+import { shopOf } from "./Auth/ShopsRepo.ts"
 import { type CheckoutPageProps, notFoundPage, renderCheckout } from "./Checkout/CheckoutPage.tsx"
 import { choiceOf } from "./Checkout/choice.ts"
 import { languageOf } from "./Checkout/languages.ts"
+import type { ShopLook } from "./Checkout/look.ts"
 import { piecesAt } from "./Checkout/moment.ts"
 import { RenderedPages } from "./Checkout/RenderedPages.ts"
-import { makeReadPayment } from "./Checkout/readPayment.ts"
-import { lookOf, makeShopLook } from "./Checkout/shopLook.ts"
-import { versionsOf } from "./Checkout/versions.ts"
-import { askOfView, versionOf } from "./Checkout/view.ts"
+import { makeReadPayment, type ReadPayment } from "./Checkout/readPayment.ts"
+import { askOfView, type CheckoutView, isFinal, versionOf } from "./Checkout/view.ts"
+import type { AccountId } from "./Domain/Ids.ts"
+import type { Payment } from "./Domain/Payment.ts"
+import { contactLink, type Shop } from "./Domain/Shop.ts"
+import { themeOf } from "./Domain/theme.ts"
+import { waitAtMost } from "./Domain/waitAtMost.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
 import { errorPage } from "./Pages/ErrorPage.tsx"
+import { logoReply, lookHeaders } from "./Pages/logoReply.ts"
 import { OpenStreams, streamHeaders } from "./Pages/OpenStreams.ts"
 import type { PageRoom } from "./Pages.ts"
+import { Settings } from "./Settings.ts"
+import { Reader, type StoreUnavailable } from "./Sql.ts"
+
+/**
+ * Poll interval of a stream without an event: while confirmations grow, and otherwise for the deadline and a lagging
+ * chain. Each poll is a keep-alive too.
+ */
+const lookInterval = ({ state }: CheckoutView) => (state.kind === "seen" ? "3 seconds" : "15 seconds")
+
+/** A comment, so that proxies and browsers can tell a quiet stream from a dead one. */
+const keepAlive = ":\n\n"
+
+interface Shown {
+  readonly version: string
+  readonly isLast: boolean
+}
+
+/** The versions of a payment's page from now on. `client` is counted in `open` until the stream ends. */
+export const versionsOf = (
+  token: string,
+  { id }: Payment,
+  client: string,
+  read: ReadPayment,
+  outbox: Outbox["Type"],
+  open: OpenStreams
+): Stream.Stream<string> => {
+  const follow = Effect.gen(function* () {
+    const changed = yield* outbox.listen(id)
+
+    const next = (shown: Shown | undefined): Effect.Effect<Option.Option<readonly [string, Shown]>, StoreUnavailable> =>
+      Effect.gen(function* () {
+        if (shown?.isLast === true) return Option.none()
+        const stored = yield* read.find(token)
+        if (stored === undefined) return Option.none()
+        const view = yield* read.view(stored)
+        const version = versionOf(view)
+        if (version !== shown?.version) {
+          return Option.some([`data: ${version}\n\n`, { version, isLast: isFinal(view) }] as const)
+        }
+        const woken = yield* waitAtMost(changed, lookInterval(view))
+        return Option.isSome(woken) ? yield* next(shown) : Option.some([keepAlive, shown] as const)
+      })
+    return Stream.unfoldEffect(undefined as Shown | undefined, next)
+  })
+  return open
+    .counted(id, client, Stream.unwrapScoped(follow))
+    .pipe(
+      Stream.catchTag("StoreUnavailable", (error) => Stream.drain(Stream.fromEffect(Effect.logWarning(error.message))))
+    )
+}
+
+/** The paths below a payment's page. */
+type LookPart = "logo" | "theme.css"
+
+/** @param path of the payment's page */
+const lookOf = ({ accent, contact, frameOrigins, logo, name, website }: Shop, path: string): ShopLook => ({
+  ...(name === undefined ? {} : { name }),
+  ...(logo === undefined ? {} : { logo: `${path}/logo` }),
+  ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
+  ...(website === undefined ? {} : { website }),
+  ...(contact === undefined ? {} : { contact: contactLink(contact) }),
+  frameAncestors: frameOrigins
+})
+
+const makeShopLook = Effect.gen(function* () {
+  const reader = yield* Reader
+  const settings = yield* Settings
+
+  /** Undefined where it is gone, or has become too large. */
+  const imageOf = (account: AccountId, logo: string): Effect.Effect<HttpReply | undefined, StoreUnavailable> =>
+    readLogo(account, logo).pipe(
+      Effect.provideService(Settings, settings),
+      Effect.provideService(Reader, reader),
+      Effect.map((bytes) => logoReply(logo, bytes)),
+      Effect.catchTag("LogoRefused", ({ message }) =>
+        Effect.as(Effect.annotateLogs(Effect.logWarning(message), { account, logo }), undefined)
+      )
+    )
+
+  /** A part of an account's look; undefined where it has none. */
+  const partOf = Effect.fnUntraced(function* (account: AccountId, part: LookPart) {
+    const { accent, logo } = yield* shopOf(reader, account)
+    if (part === "logo") return logo === undefined ? undefined : yield* imageOf(account, logo)
+    const type = { "content-type": "text/css; charset=utf-8" }
+    return accent === undefined
+      ? undefined
+      : { status: 200, headers: { ...lookHeaders, ...type }, text: themeOf(accent) }
+  })
+
+  return { partOf }
+})
 
 /** The token of a path, and what is asked for below it. */
 const pathPattern = /^\/pay\/([^/]+)(?:\/(events|logo|theme\.css))?$/

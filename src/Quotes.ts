@@ -6,13 +6,14 @@
  * the payment asks for what the quote prices. A quote serves one payment.
  */
 import { BigDecimal, Clock, Context, Effect, Layer, Option } from "effect"
-import { formatUnits } from "viem"
+import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
 import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
-import { type ChainName, chainTraits, type Mode } from "./Domain/Chain.ts"
-import { decimalsOf, nativeToken, type PaymentCurrency } from "./Domain/Currency.ts"
+import { type ChainName, chainNames, chainTraits, type Mode } from "./Domain/Chain.ts"
+import { decimalsOf, isToken, nativeToken, PaymentCurrency, type Token, tokenChains } from "./Domain/Currency.ts"
 import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
+import { alternatives } from "./Domain/must.ts"
 import type { Owner } from "./Domain/Owner.ts"
 import { QuoteRefused } from "./Domain/PaymentErrors.ts"
 import {
@@ -24,14 +25,179 @@ import {
   RateUnavailable
 } from "./Domain/Quote.ts"
 import { iso } from "./Domain/Timestamp.ts"
-import { grossOf, networkFeeOf, serviceFeeOf } from "./Quotes/fees.ts"
 import { Prices } from "./Quotes/Prices.ts"
+import type { StoredQuote } from "./Quotes/QuotesRepo.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
-import { type Priced, quoteRefusalOf, validityMillis } from "./Quotes/quoteRefusal.ts"
-import { chainOf, termProblemsOf, transferGas, transferred } from "./Quotes/quoteTerms.ts"
-import { rateOf } from "./Quotes/sources/rate.ts"
+import { pow10, rateOf, ratio } from "./Quotes/sources/rate.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
+
+/** The terms of a payment that names a quote. Amount in base units. */
+interface Priced {
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  readonly amount: bigint
+}
+
+interface Accepted {
+  readonly currency: PaymentCurrency
+  /** Base units, as digits. */
+  readonly amounts: ReadonlyArray<string>
+}
+
+const isPayable = (currency: QuoteCurrency): currency is PaymentCurrency => isToken(currency) && currency !== "MATIC"
+
+/** The terms that a payment may have with this quote: the amount bought, with or without fees, or the amount sold. */
+const acceptedBy = (
+  { chargeAmount, fromAmount, fromCurrency, toAmount, toCurrency }: QuoteObject,
+  decimalsOn: (currency: PaymentCurrency) => number
+): ReadonlyArray<Accepted> => {
+  const accepted = (currency: PaymentCurrency, ...amounts: ReadonlyArray<string>) => ({
+    currency,
+    amounts: amounts.map((amount) => parseUnits(amount, decimalsOn(currency)).toString())
+  })
+  return [
+    ...(isPayable(toCurrency) ? [accepted(toCurrency, toAmount, chargeAmount)] : []),
+    ...(isPayable(fromCurrency) ? [accepted(fromCurrency, fromAmount)] : [])
+  ]
+}
+
+const mismatchText = ({ fromCurrency, toCurrency }: QuoteObject, accepted: ReadonlyArray<Accepted>): string => {
+  if (accepted.length > 0) return "The payment does not ask for what the quote prices: details has what would do."
+  const none = "The quote prices nothing that a payment can be made in"
+  return fromCurrency === "MATIC" || toCurrency === "MATIC"
+    ? `${none}: MATIC can be quoted, but not paid in.`
+    : `${none}: one of its currencies must be ${alternatives(PaymentCurrency.literals)}.`
+}
+
+const mismatch = (quote: QuoteObject, accepted: ReadonlyArray<Accepted>) =>
+  new QuoteRefused({
+    code: "QUOTE_MISMATCH",
+    message: mismatchText(quote, accepted),
+    details: { chain: quote.chain, accepted }
+  })
+
+/** How long a quote can be used, milliseconds. */
+const validityMillis = 30_000
+/** By how much the clock may be set back while a quote is valid, milliseconds: as time servers do. */
+const clockStep = 5_000
+
+/**
+ * Why `payment`, made at `now` (Unix milliseconds), cannot use the quote; undefined where it can.
+ *
+ * @param decimalsOn decimals of a currency on the payment's chain
+ */
+export const quoteRefusalOf = (
+  { quote, used, validUntil }: Omit<StoredQuote, "id">,
+  payment: Priced,
+  decimalsOn: (currency: PaymentCurrency) => number,
+  now: number
+): QuoteRefused | undefined => {
+  if (used) {
+    return new QuoteRefused({ code: "QUOTE_ALREADY_USED", message: "A payment uses this quote: create a new quote." })
+  }
+  // A quote dated well after now was made before the clock was set back: by any other clock it may have expired.
+  if (now > validUntil || validUntil - now > validityMillis + clockStep) {
+    return new QuoteRefused({
+      code: "QUOTE_EXPIRED",
+      message: `The quote was valid until ${quote.validUntil}: create a new quote.`
+    })
+  }
+  const accepted = acceptedBy(quote, decimalsOn)
+  const amount = payment.amount.toString()
+  const fits =
+    quote.chain === payment.chain &&
+    accepted.some(({ amounts, currency }) => currency === payment.currency && amounts.includes(amount))
+  return fits ? undefined : mismatch(quote, accepted)
+}
+
+/** Gas of a plain transfer of the native coin (yellow paper, G_transaction). */
+const nativeTransferGas = 21_000n
+
+/**
+ * Gas of an ERC-20 transfer to an address that held none of the token, as a payment's does: 21,000 for the transaction,
+ * 22,100 and 5,000 for the two balances (EIP-2200, EIP-2929), calldata and log 2,500, and, for USDC, its proxy, pause
+ * and block list 10,000: 60,600, rounded up.
+ */
+const tokenTransferGas = 65_000n
+
+const transferGas = (token: Token, chain: ChainName): bigint =>
+  token === nativeToken(chain) ? nativeTransferGas : tokenTransferGas
+
+/** The token whose transfer a quote's network fee pays for: the one bought, else the one sold; none between fiats. */
+const transferred = ({ fromCurrency, toCurrency }: CreateQuote): Token | undefined =>
+  [toCurrency, fromCurrency].find(isToken)
+
+/** The chain of a quote: as asked, else ethereum, else the only one that fits. Undefined when no chain has both tokens. */
+const chainOf = (request: CreateQuote): ChainName | undefined => {
+  if (request.chain !== undefined) return request.chain
+  const possible = chainsOf(request)
+  return possible.includes("ethereum") ? "ethereum" : possible[0]
+}
+
+const chainsOf = ({ fromCurrency, toCurrency }: CreateQuote): ReadonlyArray<ChainName> =>
+  chainNames.filter((chain) =>
+    [fromCurrency, toCurrency].every((currency) => !isToken(currency) || tokenChains[currency].includes(chain))
+  )
+
+const decimalsIn = (amount: string): number => amount.split(".")[1]?.length ?? 0
+
+/** The problems of the fields together. `watched`: the configured chains of the key's mode. */
+const termProblemsOf = (request: CreateQuote, watched: ReadonlyArray<ChainName>): QuoteImpossible["problems"] => {
+  const { amount, fromCurrency, toCurrency } = request
+  const problems: Array<{ readonly path: string; readonly message: string }> = []
+  if (fromCurrency === toCurrency) problems.push({ path: "toCurrency", message: "must differ from fromCurrency" })
+  if (decimalsIn(amount) > decimalsOf[fromCurrency]) {
+    problems.push({
+      path: "amount",
+      message: `must have at most ${decimalsOf[fromCurrency]} decimals, which is what ${fromCurrency} has`
+    })
+  }
+  const chain = chainOf(request)
+  const possible = chainsOf(request)
+  if (chain === undefined || possible.length === 0) {
+    problems.push({ path: "toCurrency", message: `is on no chain together with ${fromCurrency}` })
+  } else if (!possible.includes(chain)) {
+    const tokens = [fromCurrency, toCurrency].filter(isToken).join(" and ")
+    problems.push({ path: "chain", message: `has no ${tokens}: choose ${alternatives(possible)}` })
+  } else if (transferred(request) !== undefined && !watched.includes(chain)) {
+    const offered = possible.filter((name) => watched.includes(name))
+    problems.push({
+      path: "chain",
+      message: `${chain} is not available to this key: ${offered.length === 0 ? "no chain is" : `choose ${alternatives(offered)}`}`
+    })
+  }
+  return problems
+}
+
+/** The decimals of every chain's native token. */
+const nativeDecimals = 18n
+
+const ceilDivide = (numerator: bigint, denominator: bigint): bigint => (numerator + denominator - 1n) / denominator
+
+/** floor(amount × rate), in smallest units of a target currency with that many decimals. */
+export const grossOf = (amount: BigDecimal.BigDecimal, rate: BigDecimal.BigDecimal, decimals: number): bigint => {
+  const shift = BigInt(decimals - amount.scale - rate.scale)
+  const product = amount.value * rate.value
+  return shift >= 0n ? product * pow10(shift) : product / pow10(-shift)
+}
+
+/** The operator's fee, `bps` (1/100 %) of the gross amount, rounded up. Smallest units. */
+export const serviceFeeOf = (gross: bigint, bps: number): bigint => ceilDivide(gross * BigInt(bps), 10_000n)
+
+/**
+ * Converts `wei` of a native token with the price `native` to a currency with the price `target` and that many decimals:
+ * smallest units, rounded up. Both prices in the same currency.
+ */
+export const networkFeeOf = (
+  wei: bigint,
+  native: BigDecimal.BigDecimal,
+  target: BigDecimal.BigDecimal,
+  decimals: number
+): bigint => {
+  const [numerator, denominator] = ratio(native, target)
+  return ceilDivide(wei * numerator * pow10(BigInt(decimals)), denominator * pow10(nativeDecimals))
+}
 
 export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded | StoreUnavailable
 

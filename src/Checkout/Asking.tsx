@@ -2,6 +2,11 @@
  * The instructions for a payer, in the order of need: the wallet, how much, to which address, by which code. On a phone the
  * code is folded, since a phone cannot scan itself; on a wide page it is beside them.
  */
+
+import { correction, generate } from "lean-qr"
+import { toSvgPath } from "lean-qr/extras/svg"
+import { BoundedMap } from "../Domain/BoundedMap.ts"
+import { explorerOf } from "../Pages/explorers.ts"
 import { Disc, Mark } from "../Pages/marks.tsx"
 import { lengthOf, plainAmount } from "./amounts.ts"
 import { type Choice, type Code, hrefOf } from "./choice.ts"
@@ -9,10 +14,76 @@ import { ContactLink } from "./Extras.tsx"
 import { LocalTime } from "./LocalTime.tsx"
 import type { ShopLook } from "./look.ts"
 import { mark } from "./moment.ts"
-import { Qr } from "./Qr.tsx"
 import type { Ask, CheckoutView } from "./view.ts"
-import { addingOf } from "./walletNetworks.ts"
 import type { Wording } from "./wording.ts"
+
+/** The quiet zone that the standard asks for, in modules (ISO/IEC 18004, 5.3.8). */
+const quietZone = 4
+
+interface QrProps {
+  readonly text: string
+  /** Alternative text. */
+  readonly label: string
+}
+
+interface Drawn {
+  readonly size: number
+  readonly path: string
+}
+
+/** Codes by their text: making one takes half of a page's time, and pages in other languages share it. */
+const drawn = new BoundedMap<string, Drawn>(500)
+
+const draw = (text: string): Drawn => {
+  const code = generate(text, { minCorrectionLevel: correction.M })
+  return { size: code.size, path: toSvgPath(code) }
+}
+
+/** A QR code, black on white in both colour schemes: many cameras do not read the reverse. */
+const Qr = ({ label, text }: QrProps) => {
+  const { path, size } = drawn.get(text) ?? draw(text)
+  drawn.set(text, { path, size })
+  const side = size + 2 * quietZone
+  return (
+    <svg
+      role="img"
+      aria-label={label}
+      viewBox={`${-quietZone} ${-quietZone} ${side} ${side}`}
+      shape-rendering="crispEdges"
+    >
+      <rect x={-quietZone} y={-quietZone} width={side} height={side} fill="#fff" />
+      <path d={path} fill="#000" />
+    </svg>
+  )
+}
+
+const ether = { name: "Ether", symbol: "ETH", decimals: 18 } as const
+const pol = { name: "POL", symbol: "POL", decimals: 18 } as const
+
+/** What a wallet needs to add a public network (EIP-3085), by chain id. The RPC URLs are from each network's documentation. */
+const networks = new Map<number, readonly [name: string, coin: typeof ether | typeof pol, rpcUrl: string]>([
+  [137, ["Polygon", pol, "https://polygon-rpc.com"]],
+  [80002, ["Polygon Amoy", pol, "https://rpc-amoy.polygon.technology"]],
+  [42161, ["Arbitrum One", ether, "https://arb1.arbitrum.io/rpc"]],
+  [421614, ["Arbitrum Sepolia", ether, "https://sepolia-rollup.arbitrum.io/rpc"]],
+  [10, ["OP Mainnet", ether, "https://mainnet.optimism.io"]],
+  [11155420, ["OP Sepolia", ether, "https://sepolia.optimism.io"]],
+  [8453, ["Base", ether, "https://mainnet.base.org"]],
+  [84532, ["Base Sepolia", ether, "https://sepolia.base.org"]]
+])
+
+/** The parameter of `wallet_addEthereumChain`; undefined for a chain that has no public network. */
+export const addingOf = (chainId: number) => {
+  const [chainName, nativeCurrency, rpcUrl] = networks.get(chainId) ?? []
+  if (chainName === undefined) return undefined
+  const explorer = explorerOf(chainId)
+  return {
+    chainId: `0x${chainId.toString(16)}`,
+    ...{ chainName, nativeCurrency },
+    rpcUrls: [rpcUrl],
+    ...(explorer === undefined ? {} : { blockExplorerUrls: [explorer] })
+  }
+}
 
 export interface AskingProps {
   readonly view: CheckoutView

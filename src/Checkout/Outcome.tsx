@@ -1,11 +1,72 @@
 /** The state of a payment that asks for no money at the moment, and what to do. */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
-import { spelledTime } from "./amounts.ts"
+import { explorerUrl } from "../Pages/explorers.ts"
+import { amountText, spelledTime } from "./amounts.ts"
 import { Contact } from "./Extras.tsx"
+import type { Extra } from "./extras.ts"
+import { LocalTime } from "./LocalTime.tsx"
 import type { ShopLook } from "./look.ts"
-import { ReceiptFacts } from "./ReceiptFacts.tsx"
-import type { CheckoutState, CheckoutView, Confirmations } from "./view.ts"
+import type { CheckoutState, CheckoutView, Confirmations, PaidReceipt } from "./view.ts"
 import type { Wording } from "./wording.ts"
+
+interface ReceiptFactsProps {
+  readonly receipt: PaidReceipt
+  readonly extras: ReadonlyArray<Extra>
+  readonly wording: Wording
+}
+
+/** What paid: as it was asked for, or the other money that the shop has accepted. */
+const receivedOf = ({ extras, receipt, wording: { language, money, network, t } }: ReceiptFactsProps) =>
+  receipt.received > 0n
+    ? [t.onNetwork(money(receipt.received), network)]
+    : extras
+        .filter(({ status }) => status === "accepted")
+        .map(({ amount, chain, currency, decimals, sentBack }) => {
+          const shown = decimals === undefined ? currency : amountText(amount - sentBack, decimals, currency, language)
+          return t.onNetwork(shown, chainTraits[chain].displayName)
+        })
+
+const ReceiptFacts = (props: ReceiptFactsProps) => {
+  const { receipt, wording } = props
+  const { language, money, t } = wording
+  return (
+    <dl class="rows receipt">
+      {receivedOf(props).map((text) => (
+        <div key={text}>
+          <dt>{t.received}</dt>
+          <dd>{text}</dd>
+        </div>
+      ))}
+      {receipt.paidAt !== undefined && (
+        <div>
+          <dt>{t.paidAt}</dt>
+          <dd>
+            <LocalTime at={receipt.paidAt} language={language} />
+          </dd>
+        </div>
+      )}
+      {receipt.transactions.map(({ amount, chainId, txHash }, place) => {
+        const url = explorerUrl(chainId, "tx", txHash)
+        return (
+          <div key={txHash} data-copy={txHash} data-copy-id={`copy-tx-${place}`} data-copy-label={t.copyTransaction}>
+            <dt>
+              {t.transaction}
+              {receipt.transactions.length > 1 && amount !== undefined && `: ${money(amount)}`}
+            </dt>
+            <dd>
+              <code class="hash">{txHash}</code>
+              {url && (
+                <a href={url} target="_top" rel="noopener noreferrer">
+                  {t.explorer}
+                </a>
+              )}
+            </dd>
+          </div>
+        )
+      })}
+    </dl>
+  )
+}
 
 export interface OutcomeProps {
   readonly view: CheckoutView

@@ -7,25 +7,56 @@ import { Clock, Effect, Schema } from "effect"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import { scan } from "../Chains/ledger/LedgerRepo.ts"
 import { Chains } from "../Chains.ts"
+import { required } from "../Domain/Amount.ts"
 import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { firstOfPayment } from "../Payments/ExceptionListRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
+import { counted } from "../Payments/statusMachine.ts"
 import * as Quotes from "../Quotes/QuotesRepo.ts"
 import { Settings } from "../Settings.ts"
-import { dataVersion } from "../Sql/dataVersion.ts"
+import type { Db } from "../Sql/Db.ts"
 import { Reader } from "../Sql.ts"
-import { confirmationsOf } from "./confirmations.ts"
 import { extrasOf } from "./extras.ts"
 import { paidByOf } from "./paidBy.ts"
-import { type Facts, viewOf } from "./view.ts"
+import { type Confirmations, type Facts, viewOf } from "./view.ts"
+
+/**
+ * The confirmations of the receipt that completes the payment, in chain order: the receipts before it have more.
+ * Undefined while too little money came.
+ *
+ * @param head number of the chain's scanned head
+ * @param needed the confirmations that the chain is configured with
+ */
+export const confirmationsOf = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  head: number,
+  needed: number
+): Confirmations | undefined => {
+  const enough = required(payment)
+  let reached = 0n
+  for (const { amount, blockNumber } of counted(payment, receipts)) {
+    reached += amount
+    if (reached >= enough) return { count: Math.min(needed, Math.max(0, head - blockNumber + 1)), needed }
+  }
+  return undefined
+}
+
+/**
+ * A number that differs after every commit of another connection: data read at this version is still current.
+ * https://sqlite.org/pragma.html#pragma_data_version
+ */
+const dataVersion = (reader: Db) =>
+  Effect.map(reader.get<{ data_version: number }>("PRAGMA data_version"), (row) => row?.data_version ?? 0)
 
 /** An amount of fiat money, a decimal. */
 export interface Worth {

@@ -1,11 +1,184 @@
 /** The pages of the reference: first steps, one for each group of operations, errors, and what all requests share. */
-import { errorParts, type SharedErrors, sharedErrors } from "./errorsHtml.ts"
+
+import { errorCodes } from "../Domain/ApiError.ts"
+import { commonHeaders } from "./answers.ts"
+import type { Installation } from "./document.ts"
+import { errorParts, errorsOf, type SharedErrors, sharedErrors } from "./errorsHtml.ts"
 import { fields, named, typeName } from "./fields.ts"
-import { firstSteps } from "./firstSteps.ts"
 import { type Html, html, nothing } from "./html.ts"
-import { type JsonSchema, type OpenApiDocument, type OperationObject, type PathItem, resolve } from "./openApi.ts"
-import { eventHtml, operationHtml } from "./operationHtml.ts"
-import { inline, prose, sections } from "./prose.ts"
+import {
+  type Components,
+  type JsonSchema,
+  type MediaType,
+  nameOf,
+  type OpenApiDocument,
+  type OperationObject,
+  type Parameter,
+  type PathItem,
+  type Response,
+  resolve
+} from "./openApi.ts"
+import { code, inline, prose, sections } from "./prose.ts"
+
+const isError = (name: string): boolean => errorCodes.some((code) => code === name)
+
+const shown = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
+
+const examplesOf = ({ examples = {} }: MediaType): Html =>
+  html`${Object.entries(examples).map(
+    ([name, { summary = name, value }]) =>
+      html`<figure><figcaption>${summary}</figcaption>${code(shown(value))}</figure>`
+  )}`
+
+/** The same, each folded: they repeat what is said elsewhere. */
+const foldedExamples = ({ examples = {} }: MediaType): Html =>
+  html`${Object.entries(examples).map(
+    ([name, { summary = name, value }]) =>
+      html`<details class="answer"><summary>Example: ${summary}</summary>${code(shown(value))}</details>`
+  )}`
+
+/** Where the fields of a body are. */
+const schemaLink = ({ schema }: MediaType): Html =>
+  schema.$ref === undefined ? nothing : html`<p><a href="#${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a></p>`
+
+const bodies = (content: Readonly<Record<string, MediaType>>, examples: (media: MediaType) => Html): Html =>
+  html`${Object.values(content).map((media) => html`${schemaLink(media)}${examples(media)}`)}`
+
+/** The headers of a response, without those that nearly all have, which are described in one place. */
+const headersOf = (components: Components, { headers = {} }: Response): Html => {
+  const own = Object.keys(headers).filter((name) => !commonHeaders.has(name))
+  return own.length === 0
+    ? nothing
+    : html`<p class="headers">Headers: ${own.map((name, i) => {
+        const { required } = resolve(components, "headers", headers[name] ?? { $ref: "" })
+        return html`${i === 0 ? "" : ", "}<a href="#header-${name.toLowerCase()}"><code>${name}</code></a>${required ? "" : " (sometimes)"}`
+      })}</p>`
+}
+
+/** The schema of a media type without error bodies. */
+const withoutErrors = (media: MediaType): MediaType => ({
+  ...media,
+  examples: Object.fromEntries(Object.entries(media.examples ?? {}).filter(([name]) => !isError(name)))
+})
+
+/** A response, unless it is always an error. */
+const answer = (components: Components, status: string, response: Response): Html => {
+  const media = Object.entries(response.content ?? {}).map(([type, each]) => [type, withoutErrors(each)] as const)
+  const examples = media.flatMap(([, each]) => Object.keys(each.examples ?? {}))
+  if (media.length > 0 && examples.length === 0) return nothing
+  const [title = ""] = response.description.split("\n")
+  return html`<details class="answer"><summary><span class="status">${status}</span> ${title}</summary>${headersOf(
+    components,
+    response
+  )}${bodies(Object.fromEntries(media), examplesOf)}</details>`
+}
+
+const parametersOf = (components: Components, { parameters = [] }: OperationObject): Html => {
+  const all: ReadonlyArray<Parameter> = parameters.map((each) => resolve(components, "parameters", each))
+  const places = [
+    ["path", "Path"],
+    ["query", "Query"],
+    ["header", "Headers"]
+  ] as const
+  return html`${places.map(([place, title]) => {
+    const there = all.filter((each) => each.in === place)
+    return there.length === 0 ? nothing : html`<h3>${title}</h3>${named(components, there)}`
+  })}`
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** The request as a curl command. */
+const command = (server: string, method: string, path: string, operation: OperationObject): string => {
+  const [first] = Object.values(operation.requestBody?.content["application/json"]?.examples ?? {})
+  const url = `${server}${path.replace(/\{(\w+)\}/g, "ID")}`
+  return [
+    `curl -sS ${method === "post" || method === "get" ? "" : `-X ${method.toUpperCase()} `}${url}`,
+    ...(operation.security.length > 0 ? [`-H "X-API-Key: $KEY"`] : []),
+    ...(first === undefined ? [] : ["-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(first.value))}`])
+  ].join(" \\\n  ")
+}
+
+/** An operation that tilld serves. */
+const operationHtml = (
+  { components, servers }: OpenApiDocument,
+  shared: ReadonlyArray<SharedErrors>,
+  path: string,
+  method: string,
+  operation: OperationObject
+): Html => {
+  const { description, requestBody, responses } = operation
+  return html`<p class="route"><span class="method">${method.toUpperCase()}</span> <code>${path}</code></p>
+${prose(description)}
+${parametersOf(components, operation)}
+${requestBody === undefined ? nothing : html`<h3>Body</h3>${bodies(requestBody.content, foldedExamples)}`}
+<h3>With curl</h3>${code(command(servers[0]?.url ?? "", method, path, operation))}
+<h3>Answers</h3>
+${Object.entries(responses).map(([status, each]) => answer(components, status, resolve(components, "responses", each)))}
+${errorsOf(components, shared, operation)}`
+}
+
+/** An event that tilld sends. */
+const eventHtml = (kind: string, { description, requestBody }: OperationObject): Html =>
+  html`<p class="route"><span class="method">EVENT</span> <code>${kind}</code></p>
+${prose(description)}
+${Object.values(requestBody?.content ?? {}).map(foldedExamples)}`
+
+/** The first steps with curl, in the subset of Markdown that the pages render. `test/docs.test.ts` runs its commands. */
+const firstSteps = ({ publicUrl }: Pick<Installation, "publicUrl">): string =>
+  `
+## Make a key
+
+In the portal, open API keys in the test mode and make a key; or make one on the server. \`npm run sandbox\` prints one.
+
+\`\`\`sh
+export TILLD=${publicUrl}
+export KEY=$(tilld keys create --mode test --name first-steps)
+\`\`\`
+
+## Create a payment
+
+25 USDC on the test network of base. Amounts are in base units: USDC has 6 decimals.
+
+\`\`\`sh
+curl -sS $TILLD/v1/payments -H "X-API-Key: $KEY" -H 'Content-Type: application/json' \\
+  -d '{"merchantRef":"first-steps-1","amount":"25000000","currency":"USDC","chain":"base"}'
+\`\`\`
+
+## Send the customer to its page
+
+The answer has \`checkoutUrl\`: open it in a browser. The page shows the amount, the network, the address and a QR code,
+and follows the payment. In the sandbox, \`tilld sandbox pay\` with the payment's \`id\` pays it.
+
+## Read the payment
+
+\`GET /v1/payments/{id}\` returns it by its id, and the list finds it by your reference. \`status\` goes from \`pending\` through \`detecting\` to
+\`confirmed\`.
+
+\`\`\`sh
+curl -sS "$TILLD/v1/payments?merchantRef=first-steps-1" -H "X-API-Key: $KEY"
+\`\`\`
+
+## Receive a webhook
+
+Register an https endpoint of your server, with a secret of your choice. \`tilld listen --forward-to\` sends the events to a
+server on your own machine.
+
+\`\`\`sh
+export SECRET=whsec_$(openssl rand -base64 32)
+curl -sS $TILLD/v1/webhooks -H "X-API-Key: $KEY" -H 'Content-Type: application/json' \\
+  -d "{\\"url\\":\\"https://shop.example.com/tilld\\",\\"events\\":[\\"payment.confirmed\\"],\\"secret\\":\\"$SECRET\\"}"
+\`\`\`
+
+## Verify its signature
+
+Ship only when the signature is right. With the body's bytes in \`body.json\`, as they were received, this prints what
+\`X-Service-Signature\` must be:
+
+\`\`\`sh
+openssl dgst -sha256 -hmac "$SECRET" -r body.json | cut -d ' ' -f 1
+\`\`\`
+`.trim()
 
 /** A part of a page with a heading, which a search finds. Links to an `#id` of another page are not resolved yet. */
 export interface Part {

@@ -2,7 +2,7 @@
 import { expect } from "@effect/vitest"
 import { Chunk, Effect, Layer, Queue } from "effect"
 import type { BrowserContextOptions, Page } from "playwright-core"
-import { addingOf } from "../../src/Checkout/walletNetworks.ts"
+import { addingOf } from "../../src/Checkout/Asking.tsx"
 import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { Chromium, copied, unableToCopy, visitorOf } from "../lib/browser.ts"

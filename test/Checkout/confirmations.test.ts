@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { confirmationsOf } from "../../src/Checkout/confirmations.ts"
+import { confirmationsOf } from "../../src/Checkout/readPayment.ts"
 import { confirmations, payment, receipt } from "../Payments/machine.ts"
 
 const order = payment()

@@ -2,8 +2,8 @@
 import { Redacted } from "effect"
 import type { ComponentChildren } from "preact"
 import { defaultAccount } from "../../src/Auth.ts"
-import { PersonId, SessionId } from "../../src/Domain/Ids.ts"
 import { type ChainName, chainNames } from "../../src/Domain/Chain.ts"
+import { PersonId, SessionId } from "../../src/Domain/Ids.ts"
 import { Disc, discNames, Mark, markNames } from "../../src/Pages/marks.tsx"
 import { Chips } from "../../src/Portal/components/Chips.tsx"
 import { Confirm } from "../../src/Portal/components/Confirm.tsx"
@@ -24,11 +24,20 @@ import {
 } from "../../src/Portal/components/Form.tsx"
 import { NewSecret } from "../../src/Portal/components/NewSecret.tsx"
 import { type Column, Facts, Paging, Table } from "../../src/Portal/components/Table.tsx"
-import { Chain, fiatText, Money, Notice, OnChain, Status, statusTones, Time } from "../../src/Portal/components/values.tsx"
+import {
+  Chain,
+  fiatText,
+  Money,
+  Notice,
+  OnChain,
+  Status,
+  statusTones,
+  Time
+} from "../../src/Portal/components/values.tsx"
 import { framedReply, Refusal } from "../../src/Portal/framedReply.tsx"
+import { Timeline } from "../../src/Portal/pages/timeline.tsx"
 import { pathOf } from "../../src/Portal/route.ts"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
-import { Timeline } from "../../src/Portal/pages/timeline.tsx"
 
 const tones = ["good", "warning", "bad", "neutral"] as const
 const hash = `0x${"7c5e".repeat(16)}`
@@ -221,7 +230,13 @@ const page = (viewer: Viewer) => (
 export const stylePage = (): string => {
   const owner = { account: defaultAccount, mode: "test" } as const
   const viewer: Viewer = {
-    ...{ person: PersonId.make("per_style", true), name: "Ada", role: "operator", owner, session: SessionId.make("ses_style", true) },
+    ...{
+      person: PersonId.make("per_style", true),
+      name: "Ada",
+      role: "operator",
+      owner,
+      session: SessionId.make("ses_style", true)
+    },
     ...{ csrf: "", actor: { via: "portal", who: "Ada", owner }, badges: { "/exceptions": 0, "/deliveries": 0 } }
   }
   return framedReply(viewer, { title: "Style" }, page(viewer)).text

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import type { CreateQuote } from "../../src/Domain/Quote.ts"
-import { quoteRefusalOf } from "../../src/Quotes/quoteRefusal.ts"
+import { quoteRefusalOf } from "../../src/Quotes.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"
 import { create, lock, other, owner, type Priced, quotesWith, usedBy } from "./quoting.ts"

@@ -2,8 +2,8 @@ import { BigDecimal, Option } from "effect"
 import fc from "fast-check"
 import { formatUnits } from "viem"
 import { describe, expect, it } from "vitest"
-import { grossOf, networkFeeOf, serviceFeeOf } from "../../src/Quotes/fees.ts"
 import { rateOf } from "../../src/Quotes/sources/rate.ts"
+import { grossOf, networkFeeOf, serviceFeeOf } from "../../src/Quotes.ts"
 
 const decimal = (text: string) => Option.getOrThrow(BigDecimal.fromString(text))
 

@@ -1,12 +1,69 @@
 /** The script of the checkout page, a progressive enhancement: without it the page does the same in another way. */
 // Runs in browsers, without Effect: the platform's own functions are all it has.
-// @effect-diagnostics globalTimers:off
+// @effect-diagnostics globalDate:off globalTimers:off
+
+import { clockTime } from "../../Domain/clockTime.ts"
+import { countdown, shareLeft } from "../../Domain/countdown.ts"
 import { copyBy } from "../../Pages/islands/copyBy.ts"
 import { announce, keepCurrent } from "./keepCurrent.ts"
-import { showLocalTimes } from "./localTimes.ts"
-import { closeByKey, isFramed, tellShop } from "./shop.ts"
-import { showTimeLeft } from "./timeLeft.ts"
 import { offerWallets } from "./wallets.ts"
+
+/** The payment's status that a shop's page gets where it frames the checkout, by what `<main>` shows. */
+const statuses: Readonly<Record<string, string>> = {
+  waiting: "pending",
+  closing: "pending",
+  unavailable: "pending",
+  partPaid: "detecting",
+  seen: "detecting",
+  paid: "confirmed",
+  expired: "expired",
+  cancelled: "expired",
+  failed: "failed"
+}
+
+const isFramed = window.parent !== window
+
+/** Only origins that the shop has named can frame the page, and they get nothing but a status. */
+const tellShop = ({ dataset: { state = "" } }: HTMLElement): void => {
+  if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[state] }, "*")
+}
+
+/** The Escape key closes the checkout over a shop's page also while the checkout has the focus. */
+const closeByKey = (): void => {
+  if (!isFramed) return
+  document.addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") window.parent.postMessage({ tilld: "checkout", close: true }, "*")
+  })
+}
+
+/** From this share on the time is shown as short, in percent. */
+const shortFrom = 25
+
+/** Counts down by the server's clock. It is not announced: it would never end. */
+const showTimeLeft = (main: HTMLElement): void => {
+  const clock = main.querySelector<HTMLElement>("[data-ends]")
+  const place = clock?.closest(".time")
+  if (!clock || !place) return
+  const period = { startsAt: Number(clock.dataset["starts"]), endsAt: Number(clock.dataset["ends"]) }
+  const ahead = Number(main.dataset["now"]) - Date.now()
+  const show = () => {
+    if (!main.isConnected) return clearInterval(timer)
+    const now = Date.now() + ahead
+    const share = shareLeft(period, now)
+    clock.textContent = countdown(period.endsAt - now, document.documentElement.lang)
+    place.querySelector(".rest")?.setAttribute("stroke-dasharray", `${share} 100`)
+    place.classList.toggle("short", share < shortFrom)
+  }
+  const timer = setInterval(show, 1_000)
+  show()
+}
+
+/** Puts times, which the page has in UTC, into the browser's own zone. */
+const showLocalTimes = (main: HTMLElement): void => {
+  for (const time of main.querySelectorAll<HTMLElement>("time[data-local]")) {
+    time.textContent = clockTime(Number(time.dataset["local"]), document.documentElement.lang)
+  }
+}
 
 /** Adds a button to everything that can be copied. */
 const addCopyButtons = (main: HTMLElement): void => {
