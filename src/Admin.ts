@@ -1,11 +1,42 @@
 import { Context, Effect, Layer } from "effect"
-import { AdminApi } from "./Admin/Api.ts"
-import { operatorHealthHandlers } from "./Admin/health.ts"
+import { AdminApi, type OperatorHealthApi } from "./Admin/Api.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
+import { alive, makeReport, readinessStatusOf } from "./Admin/readiness.ts"
+import { closeAccounts } from "./Auth/quotaLevel.ts"
+import * as UsageRepo from "./Auth/UsageRepo.ts"
+import { answer, type Handlers } from "./Http/Handler.ts"
 import { onlyCalledBy } from "./Http/hostNames.ts"
 import { AddressUnavailable, type ListenAddress, ListenFailed, serveHttp } from "./Http/listener.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
+import { Settings } from "./Settings.ts"
+import { type Db, Reader } from "./Sql.ts"
+
+/** Accounts that are close to their quota. */
+const closeToQuota = (reader: Db, quotaBytes: number) =>
+  Effect.map(UsageRepo.all(reader, quotaBytes), (usages) =>
+    closeAccounts(usages).map(({ account, quota, remedy, stored, summary }) => ({
+      account,
+      usedBytes: stored,
+      quotaBytes: quota,
+      reason: `${summary}. Remedy: ${remedy}`
+    }))
+  )
+
+/** Health with reasons, providers, the delivery backlog, and accounts near their quota. */
+export const operatorHealthHandlers = Effect.gen(function* () {
+  const report = yield* makeReport
+  const reader = yield* Reader
+  const { accounts } = yield* Settings
+  const handlers: Handlers<typeof OperatorHealthApi> = {
+    alive: () => Effect.succeed(alive),
+    ready: () =>
+      Effect.zipWith(report, closeToQuota(reader, accounts.quotaBytes), (readiness, accounts) =>
+        answer({ ...readiness, accounts }, readinessStatusOf(readiness))
+      )
+  }
+  return handlers
+})
 
 /**
  * How long a shutdown waits for requests in flight, in milliseconds. This listener stops after the API's, which takes up

@@ -4,12 +4,24 @@
  * changes nothing, and works with a running daemon as well as without one. Each check gives findings, which are never
  * secret; a check that cannot be made is a finding too. Called by commands/doctor.ts.
  */
-import { Clock, Effect } from "effect"
+
+import { statSync } from "node:fs"
+import { connect } from "node:net"
+import { dirname } from "node:path"
+import { Array, BigDecimal, Clock, Duration, Effect, Either, Schema } from "effect"
 import { lastBackupAt } from "./Backup/lastBackup.ts"
 import { examineCertificates, examinePublicUrl } from "./Doctor/certificates.ts"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
-import { type AskedDaemon, examineDaemon, examineDown, isHealth, mayOpen, withoutAnswer } from "./Doctor/daemon.ts"
-import { type Finding, failedCall, warn } from "./Doctor/Finding.ts"
+import {
+  type AskedDaemon,
+  examineDaemon,
+  examineDown,
+  isHealth,
+  mayOpen,
+  type Silent,
+  withoutAnswer
+} from "./Doctor/daemon.ts"
+import { type Finding, fail, failedCall, ok, warn } from "./Doctor/Finding.ts"
 import {
   examineClock,
   examineDisk,
@@ -21,10 +33,7 @@ import {
 } from "./Doctor/machine.ts"
 import { nextAfter, otherDatabase, overtakenWallets } from "./Doctor/otherDatabases.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
-import { examinePort, withLostFiles } from "./Doctor/port.ts"
-import { examinePrices } from "./Doctor/prices.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
-import { examineReadSocket } from "./Doctor/readSocket.ts"
 import { lookAtStore, readFirstBlocks } from "./Doctor/storeFacts.ts"
 import {
   examineBackup,
@@ -37,8 +46,148 @@ import {
   examineUse
 } from "./Doctor/storeFindings.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
+import { makeHttpClient, readBody, textOf } from "./lib/httpClient.ts"
 import { lossOf } from "./Payments/addresses/lostDatabase.ts"
+import type { PriceStatus } from "./Quotes/Prices.ts"
+import { readPrices } from "./Quotes/readPrices.ts"
+import { showDecimal } from "./Quotes/sources/decimal.ts"
 import type { ChainSettings, SettingsShape, SettingsSource } from "./Settings.ts"
+
+const deadline = "1 second"
+/** Of a readiness report. */
+const maxBytes = 1024 * 1024
+/** A listener on all addresses answers at this machine's own. */
+const everywhere: Readonly<Record<string, string>> = { "0.0.0.0": "127.0.0.1", "::": "::1" }
+
+const Readiness = Schema.Struct({
+  workers: Schema.Array(Schema.Struct({ name: Schema.String, ready: Schema.Boolean }))
+})
+
+/**
+ * The daemon whose database was removed or moved with its other files, so that neither its socket nor its lock can be
+ * found: it still listens at its port, and reports that its store takes no writes. Undefined where none does.
+ */
+const withLostFiles = ({ database, server: { host, port } }: SettingsShape): Effect.Effect<Silent | undefined> =>
+  Effect.gen(function* () {
+    const name = everywhere[host] ?? host
+    const url = new URL(`http://${name.includes(":") ? `[${name}]` : name}:${port}/readyz`)
+    const client = yield* makeHttpClient(deadline)
+    const response = yield* client.send({ url, method: "GET", maxBytes })
+    return yield* readBody(response, async (body): Promise<unknown> => JSON.parse(await textOf(body, maxBytes)))
+  }).pipe(
+    Effect.scoped,
+    Effect.flatMap(Schema.decodeUnknown(Readiness)),
+    Effect.timeout(deadline),
+    Effect.map(({ workers }) => workers.some(({ name, ready }) => name === "store" && !ready)),
+    Effect.orElseSucceed(() => false),
+    Effect.map((isLost) =>
+      isLost
+        ? {
+            silent:
+              `a tilld listens on ${host}:${port}, and its database is not at ${database.path}: that was removed or ` +
+              "moved while tilld has it open, and only this process has it",
+            remedy:
+              "put the same files back, and tilld goes on; if they were deleted, copy the database and its -wal out of " +
+              "/proc/PID/fd before tilld is stopped (ss -ltnp shows PID)"
+          }
+        : undefined
+    )
+  )
+
+/** Whether something else listens where a start would. For where no daemon runs. */
+export const examinePort = ({ server: { host, port } }: SettingsShape): Effect.Effect<ReadonlyArray<Finding>> =>
+  Effect.async<boolean>((resume) => {
+    const socket = connect({ host: everywhere[host] ?? host, port })
+    socket.once("connect", () => resume(Effect.succeed(true))).once("error", () => resume(Effect.succeed(false)))
+    return Effect.sync(() => socket.destroy())
+  }).pipe(
+    Effect.timeoutTo({ duration: deadline, onTimeout: () => false, onSuccess: (isTaken) => isTaken }),
+    Effect.map((isTaken) =>
+      isTaken
+        ? [
+            fail(
+              "port",
+              `another process listens on ${host}:${port}`,
+              "end it (ss -ltnp shows it), or change server.port"
+            )
+          ]
+        : []
+    ),
+    Effect.when(() => port !== 0),
+    Effect.map((found) => (found._tag === "Some" ? found.value : []))
+  )
+
+const percent = BigDecimal.make(100n, 0)
+const shownPercent = (part: BigDecimal.BigDecimal): string =>
+  `${showDecimal(BigDecimal.round(BigDecimal.multiply(part, percent), { scale: 2 }))} %`
+
+const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
+
+const findingOf = ({ age, fresh, price, reason, source, spread, symbol }: PriceStatus): Finding => {
+  const name = `price of ${symbol}`
+  if (price === undefined || age === undefined) {
+    const remedy =
+      "quotes in it are refused meanwhile; rates.sources has the sources, and Chainlink needs a chain in live mode"
+    return fail(name, reason ?? "there is none", remedy)
+  }
+  const shown = `${showDecimal(price)} USD by ${source}, ${ageText(age)} old`
+  return spread === undefined
+    ? warn(
+        name,
+        `${shown}, and no other source has it`,
+        "add another source to rates.sources, or an ethereum in live mode"
+      )
+    : ok(name, `${shown}; ${fresh.join(", ")} are ${shownPercent(spread)} apart`)
+}
+
+/** A price that the operator has configured: no source can confirm it. */
+const fixedFinding = (symbol: string, price: BigDecimal.BigDecimal, live: boolean): Finding => {
+  const name = `price of ${symbol}`
+  const shown = `${showDecimal(price)} USD, as configured`
+  return live
+    ? warn(
+        name,
+        `${shown}, and live payments are quoted at it`,
+        'use ["chainlink", "coinbase", "kraken"] as rates.sources'
+      )
+    : ok(name, shown)
+}
+
+/** All currencies without a configured price: many shops need few of them. */
+const unpriced = (symbols: ReadonlyArray<string>): Finding =>
+  warn(
+    "prices",
+    `none is configured for ${symbols.join(", ")}: quotes in them are refused`,
+    "add those that you need to [rates.fixed]"
+  )
+
+/** Checks the price of each currency as a daemon that starts now would get it. */
+export const examinePrices = Effect.fn("Doctor.prices")(function* (settings: SettingsShape) {
+  const prices = yield* readPrices(settings)
+  const live = settings.chains.some(({ mode }) => mode === "live")
+  if (!settings.rates.sources.includes("fixed")) return prices.status().map(findingOf)
+  const [without, priced] = Array.partitionMap(prices.status(), ({ price, symbol }) =>
+    price === undefined ? Either.left(symbol) : Either.right(fixedFinding(symbol, price, live))
+  )
+  return without.length === 0 ? priced : [...priced, unpriced(without)]
+})
+
+const setgid = 0o2000
+const remedy = "install -d -m 2750 -o tilld -g tilld-read the folder, or use systemd/tilld.tmpfiles.conf"
+
+/** Checks that the folder of the read-only socket gives it a group of its own. No finding where none is configured. */
+export const examineReadSocket = ({ control: { readSocket } }: SettingsShape) =>
+  Effect.sync((): ReadonlyArray<Finding> => {
+    if (readSocket === "") return []
+    const name = "read socket"
+    const folder = dirname(readSocket)
+    const found = Either.try(() => statSync(folder))
+    if (Either.isLeft(found)) return [warn(name, `${folder} cannot be entered: no one can use ${readSocket}`, remedy)]
+    const { mode } = found.right
+    return (mode & setgid) === 0
+      ? [warn(name, `${folder} is not setgid: ${readSocket} gets the daemon's own group`, remedy)]
+      : [ok(name, `${readSocket} is for the group of ${folder}, whose members may run commands that only read`)]
+  })
 
 export type { AskedDaemon } from "./Doctor/daemon.ts"
 export type { Finding } from "./Doctor/Finding.ts"
@@ -106,7 +255,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
     facts === undefined
       ? []
       : overtakenWallets(settings, mark.folder, {
-          nexts: Object.fromEntries(Array.from(facts.wallets, ([wallet, { next }]) => [wallet, next])),
+          nexts: Object.fromEntries([...facts.wallets].map(([wallet, { next }]) => [wallet, next])),
           ofAccounts: facts.accountWallets
         })
   const nextIndex = (fingerprint: string): number => {

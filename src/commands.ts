@@ -1,27 +1,144 @@
-import { Command } from "@effect/cli"
-import { HashMap } from "effect"
+import { Command, Options } from "@effect/cli"
+import { Data, Effect, HashMap, Option } from "effect"
+import { listAlerts, showAlertSecret, testAlert } from "./Alerts/alertOperations.ts"
+import { type AuditedActJson, listAudit } from "./Auth/auditOperation.ts"
+import { nameLength } from "./Auth/inputFields.ts"
+import { makeLoginLink } from "./Auth/loginOperation.ts"
+import { claimTransaction, rescanBlocks } from "./Chains/repairOperations.ts"
+import { Invocation } from "./Control/Invocation.ts"
 import { accountsCommand } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
-import { alertsCommand } from "./commands/alerts.ts"
-import { auditCommand } from "./commands/audit.ts"
+import { amountsAt } from "./commands/amounts.ts"
 import { backupCommand } from "./commands/backup.ts"
-import { claimCommand } from "./commands/claim.ts"
+import { common, controlTargetOf } from "./commands/commonOptions.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { keys } from "./commands/keys.ts"
 import { listen } from "./commands/listen.ts"
-import { loginCommand } from "./commands/login.ts"
+import { complain, print, table } from "./commands/Output.ts"
+import { askFor, commandOf, commandWith, decoded } from "./commands/operationCommand.ts"
 import { paymentsCommand } from "./commands/payments.ts"
-import { rescanCommand } from "./commands/rescan.ts"
 import { restoreCommand } from "./commands/restore.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
-import { serveCommand } from "./commands/serve.ts"
 import { sweep } from "./commands/sweep.ts"
 import { triggerCommand } from "./commands/trigger.ts"
 import type { CommandNames } from "./commands/usage.ts"
 import { wallet } from "./commands/wallet.ts"
 import { webhooksCommand } from "./commands/webhooks.ts"
+import { cut } from "./Domain/wellFormed.ts"
+import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
+
+/** The test message did not arrive. What came of it has been printed. */
+class AlertNotDelivered extends Data.TaggedError("AlertNotDelivered")<{ readonly reason: string }> {
+  override get message() {
+    return `the test did not arrive: ${this.reason}`
+  }
+}
+
+const list = commandOf(listAlerts, {
+  print: ({ open, unsent }) =>
+    [
+      ...(open.length === 0 ? ["nothing is wrong"] : []),
+      ...open.map(({ openedAt, remedy, summary }) => `${openedAt}  ${summary}. Remedy: ${remedy}`),
+      ...(unsent === 0 ? [] : [`messages that alerts.url has not taken yet: ${unsent}`])
+    ].join("\n")
+})
+
+const secret = commandOf(showAlertSecret, { print: ({ secret }) => secret })
+
+const endingOf = ({ error, status }: { readonly error?: string | undefined; readonly status?: number | undefined }) =>
+  error ?? `alerts.url answered ${status}`
+
+const test = commandOf(testAlert, {
+  print: ({ id, ...result }) => `${id}  ${endingOf(result)}`,
+  failure: (result) => (succeeded(result.status) ? undefined : new AlertNotDelivered({ reason: endingOf(result) }))
+})
+
+/** `tilld alerts`: the messages that go to `alerts.url`. */
+const alertsCommand = Command.make("alerts").pipe(
+  Command.withDescription("Alerts: the messages that go to alerts.url"),
+  Command.withSubcommands([list, secret, test])
+)
+
+/** `tilld rescan`: reads blocks again, in parts, each a request. Progress goes to standard error where there are several. */
+const rescanCommand = commandWith("rescan", rescanBlocks.summary, rescanBlocks.fields, (json, target) =>
+  Effect.gen(function* () {
+    const { chain, from, mode, ...given } = yield* decoded(rescanBlocks, json)
+    const place = yield* controlTargetOf(target)
+    let { to } = given
+    let [next, receipts, added] = [from, 0, 0]
+    while (true) {
+      const part = { chain, mode, from: next, ...(to === undefined ? {} : { to }) }
+      const done = yield* askFor(place, rescanBlocks, part).pipe(
+        Effect.tapError(() => (next > from ? complain(`Blocks ${from} to ${next - 1} have been read`) : Effect.void))
+      )
+      receipts += done.receipts
+      added += done.added
+      to = done.to
+      next = done.through + 1
+      if (next > to) break
+      yield* complain(`block ${done.through} of ${to}, ${receipts} receipts found`)
+    }
+    const read = `Blocks ${from} to ${to} have been read again: ${receipts} receipts found, ${added} of them new`
+    yield* print(target.json ? JSON.stringify({ chain, mode, from, to, blocks: to - from + 1, receipts, added }) : read)
+  })
+)
+
+/** The user of this machine as a name: printable, and not too long. */
+const nameOf = (user: string) => cut(user.replace(/\p{C}/gu, ""), nameLength) || "somebody"
+
+/** `tilld login`: prints a one-time link into the portal. */
+const loginCommand = commandOf(
+  makeLoginLink,
+  {
+    print: ({ url }) => url,
+    explain: () => "Open it in a browser. It works once, within 10 minutes: whoever has it is this person."
+  },
+  (json) => Effect.map(Invocation, ({ user }) => ({ name: nameOf(user), ...json }))
+)
+
+/** The daemon is loaded only here: no other command should wait for all of its modules. */
+const daemon = Effect.promise(() => import("./commands/serving.ts"))
+
+/** `tilld serve`, where the entry has not begun it already. */
+const serveCommand = Command.make(
+  "serve",
+  {
+    config: common.config,
+    newDatabase: Options.boolean("new-database").pipe(
+      Options.withDescription("Begin with an empty database although the one that gave out addresses is missing")
+    )
+  },
+  ({ config, newDatabase }) => Effect.flatMap(daemon, ({ serve }) => serve(Option.getOrUndefined(config), newDatabase))
+).pipe(Command.withDescription("Run the daemon until SIGTERM"))
+
+/** `tilld claim`: counts the money of one transaction. */
+const claimCommand = commandOf(claimTransaction, {
+  print: ({ added, blockNumber, credits }, network, place) =>
+    Effect.map(amountsAt(place), (show) =>
+      [
+        `It is in block ${blockNumber}; ${added === 0 ? "the ledger had all of it already, and tilld payments show says whether it counts" : `new receipts: ${added}`}`,
+        ...credits.map(
+          (credit) =>
+            `${show(network, credit)} to ${credit.address}: ${credit.payment ?? "a payment that this database has never known"}`
+        )
+      ].join("\n")
+    )
+})
+
+const whoOf = ({ account, claimed, mode, who }: AuditedActJson): string =>
+  claimed ? `${who} (claimed)` : [who, ...(account === undefined ? [] : ["of", account]), mode ?? ""].join(" ").trim()
+
+/** `tilld audit`: lists administrative acts. */
+const auditCommand = commandOf(listAudit, {
+  print: (acts) =>
+    table(
+      ["ID", "AT", "WHO", "VIA", "ACT", "DETAIL"],
+      acts.map((act) => [String(act.id), act.at, whoOf(act), act.via, act.act, JSON.stringify(act.detail)])
+    ),
+  explain: (acts, { limit }) => (acts.length < limit ? undefined : `There may be more: --before ${acts.at(-1)?.id}`)
+})
 
 /** Every command of the program, each in a file of its own. What runs it, and what its errors end with, is in cli.ts. */
 export const tilld = Command.make("tilld").pipe(

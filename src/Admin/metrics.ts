@@ -1,18 +1,101 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
 import { BigDecimal, Clock, Effect } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
 import { type ChainHealth, Chains } from "../Chains.ts"
 import { decimalsOn, decimalText } from "../Domain/amountDecimals.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
 import { Uncollected, type UncollectedAmount } from "../Payments/addresses/Uncollected.ts"
 import { Prices } from "../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../Settings.ts"
-import type { Family } from "../Telemetry/instruments.ts"
+import { readDescriptors } from "../Telemetry/fileDescriptors.ts"
+import type { Family, Sample } from "../Telemetry/instruments.ts"
 import { familiesOf, Metrics } from "../Telemetry/Metrics.ts"
-import { exposition } from "../Telemetry/prometheusText.ts"
 import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import type { MetricsApi } from "./Api.ts"
-import { gauge, type Measured } from "./gauge.ts"
-import { makeProcessFamilies } from "./processFamilies.ts"
+import { counter, gauge, type Measured, single } from "./gauge.ts"
 import { makeStoreFamilies } from "./storeFamilies.ts"
+
+/** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */
+const resolution = 20
+
+/** The period of the lag percentiles. All scrapes within a period get the same values. */
+const window = "1 minute"
+
+/** From nanoseconds between two samples to the lag of the second in seconds. */
+const lateness = (nanos: number): number => Math.max(0, nanos / 1e6 - resolution) / 1000
+
+/**
+ * Metrics of the process: version, memory, processor time, event loop lag. Samples the event loop until the scope ends.
+ */
+export const makeProcessFamilies = Effect.gen(function* () {
+  const delay = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const histogram = monitorEventLoopDelay({ resolution })
+      histogram.enable()
+      return histogram
+    }),
+    (histogram) => Effect.sync(() => histogram.disable())
+  )
+  const lag = () => {
+    // Without samples the percentiles are meaningless.
+    const [median, p99, worst] = delay.count === 0 ? [0, 0, 0] : [delay.percentile(50), delay.percentile(99), delay.max]
+    return { median: lateness(median), p99: lateness(p99), worst: lateness(worst) }
+  }
+  let last: ReturnType<typeof lag> | undefined
+  const turn = Effect.sync(() => {
+    last = lag()
+    delay.reset()
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(turn, window)))
+
+  return () => {
+    const { system, user } = process.cpuUsage()
+    const { median, p99, worst } = last ?? lag()
+    const descriptors = readDescriptors()
+    const late = "event loop lag in the last full minute; during the first minute, so far."
+    return [
+      gauge("tilld_build_info", "Version of tilld and of Node; always 1.", [
+        [{ version: packageJson.version, node: process.version }, 1]
+      ]),
+      gauge("tilld_process_uptime_seconds", "Uptime of the process.", single(process.uptime())),
+      gauge("tilld_process_resident_memory_bytes", "Resident memory.", single(process.memoryUsage.rss())),
+      counter("tilld_process_cpu_seconds_total", "Processor time, user and system.", single((user + system) / 1e6)),
+      gauge("tilld_process_open_descriptors", "Open file descriptors, sockets included.", single(descriptors?.open)),
+      gauge("tilld_process_max_descriptors", "Open descriptors allowed: LimitNOFILE.", single(descriptors?.limit)),
+      gauge("tilld_event_loop_lag_p50_seconds", `Median ${late}`, single(median)),
+      gauge("tilld_event_loop_lag_p99_seconds", `99th percentile of the ${late}`, single(p99)),
+      gauge("tilld_event_loop_lag_max_seconds", `Maximum ${late}`, single(worst))
+    ]
+  }
+})
+
+const escapedHelp = (help: string): string => help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")
+
+const escapedValue = (value: string): string => escapedHelp(value).replaceAll('"', '\\"')
+
+const number = (value: number): string => {
+  if (Number.isFinite(value)) return String(value)
+  if (Number.isNaN(value)) return "NaN"
+  return value > 0 ? "+Inf" : "-Inf"
+}
+
+const line = (name: string, { labels, suffix, value }: Sample): string => {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapedValue(text)}"`)
+  return `${name}${suffix ?? ""}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${number(value)}\n`
+}
+
+/**
+ * Metric families in Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). A family
+ * without samples is left out. Names of families and labels are not checked.
+ */
+export const exposition = (families: ReadonlyArray<Family>): string =>
+  families
+    .filter(({ samples }) => samples.length > 0)
+    .map(
+      ({ help, name, samples, type }) =>
+        `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n${samples.map((sample) => line(name, sample)).join("")}`
+    )
+    .join("")
 
 const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family> => {
   const of = (valueOf: (chain: ChainHealth) => Measured[1]) =>

@@ -28,8 +28,12 @@ import { modes } from "../Domain/Chain.ts"
 import { iso } from "../Domain/Timestamp.ts"
 import { cut } from "../Domain/wellFormed.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
-import { readMark } from "../Payments/addresses/IndexMark.ts"
+import { blindJump, readMark, unitFolder } from "../Payments/addresses/IndexMark.ts"
+import { overtakenIn } from "../Payments/addresses/otherMarks.ts"
 import * as WalletsRepo from "../Payments/addresses/WalletsRepo.ts"
+import { allWalletUsers } from "../Payments/addresses/walletUsers.ts"
+import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
+import { decimalsNow, unmetNeeds } from "../Payments/openNeeds.ts"
 import { fingerprintOf, wrongMasterKey } from "../Secrets.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import { Settings, type SettingsShape, type SettingsSource } from "../Settings.ts"
@@ -42,8 +46,33 @@ import type { DatabaseFacts } from "./facts.ts"
 import { BackupFailed, failed, onDisk, PathRefused } from "./files.ts"
 import { type InPlace, lookInPlace, objectionsOf, replaceDatabase } from "./inPlace.ts"
 import { lastBackup, recordBackup } from "./lastBackup.ts"
-import { skippedBy, startRefusals } from "./nextStart.ts"
 import { type ReceivedBackup, receiveBackup } from "./receive.ts"
+
+/** Reasons to refuse the start: payments need something that the configuration lacks. */
+const startRefusals = Effect.gen(function* () {
+  const { chains } = yield* Settings
+  const reader = yield* Reader
+  return unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds, [decimalsNow(chains)]))
+})
+
+/** The indexes that each wallet will skip. */
+const skippedBy = Effect.gen(function* () {
+  const { markFolder, path } = (yield* Settings).database
+  const users = yield* allWalletUsers
+  const others = overtakenIn([markFolder, unitFolder], path, {})
+  return (yield* WalletsRepo.all(yield* Reader)).map(({ fingerprint, jump, next_index }) => {
+    const usedBy = users.filter((user) => user.fingerprint === fingerprint).map(({ name }) => name)
+    const beyond = usedBy.length === 0 ? 0 : (others.get(fingerprint)?.next ?? 0)
+    return {
+      wallet: fingerprint,
+      /** The backup's next index, and the one after the next start. */
+      from: next_index,
+      next: Math.max(next_index + jump, beyond) + blindJump,
+      /** Where it is empty, no start has the wallet's key: it skips nothing, and watches none of these addresses. */
+      usedBy
+    }
+  })
+})
 
 export interface RestoreOptions {
   readonly file: string

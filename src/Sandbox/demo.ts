@@ -1,12 +1,36 @@
 import { randomBytes } from "node:crypto"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { Console, Data, Duration, Effect, Schema } from "effect"
+import { type Address, encodeFunctionData, erc20Abi } from "viem"
 import type { ChainName } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { type EventKind, StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
-import type { LocalChain } from "./LocalChain.ts"
-import { uriOfPage, walletCall } from "./paymentUri.ts"
+import type { LocalCall, LocalChain } from "./LocalChain.ts"
 import { type Receiver, verifySignature } from "./Receiver.ts"
+
+interface WalletCall extends LocalCall {
+  readonly chainId: number
+}
+
+const native = /^ethereum:(0x[0-9a-fA-F]{40})@(\d+)\?value=(\d+)$/
+const token = /^ethereum:(0x[0-9a-fA-F]{40})@(\d+)\/transfer\?address=(0x[0-9a-fA-F]{40})&uint256=(\d+)$/
+
+/** The transaction that a payment's URI asks for; undefined for any other text. */
+export const walletCall = (uri: string): WalletCall | undefined => {
+  const [, to, chainId, value] = native.exec(uri) ?? []
+  if (to !== undefined && value !== undefined) {
+    return { chainId: Number(chainId), to: to as Address, value: BigInt(value), gas: 100_000n }
+  }
+  const [, contract, on, receiver, units] = token.exec(uri) ?? []
+  if (contract === undefined || units === undefined) return undefined
+  const args = [receiver as Address, BigInt(units)] as const
+  const data = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args })
+  return { chainId: Number(on), to: contract as Address, data, gas: 200_000n }
+}
+
+/** The URI of the link "open in a wallet" in a checkout page's HTML. */
+export const uriOfPage = (html: string): string | undefined =>
+  /href="(ethereum:[^"]+)"/.exec(html)?.[1]?.replaceAll("&amp;", "&")
 
 /** The demo failed: `message` says what is missing or wrong. */
 export class DemoFailed extends Data.TaggedError("DemoFailed")<{ readonly message: string }> {}

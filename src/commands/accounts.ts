@@ -1,6 +1,8 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
+import { changeShop, showShop } from "../Auth/shopOperations.ts"
 import { bytesText } from "../Domain/byteSize.ts"
+import type { Shop } from "../Domain/Shop.ts"
 import {
   changeAccount,
   createAccount,
@@ -11,9 +13,30 @@ import { keyInValue } from "../Settings/keyMaterial.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import { UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
-import { commandOf, moreAfter } from "./operationCommand.ts"
+import { commandOf, commandWith, moreAfter, printOperation } from "./operationCommand.ts"
 import { readInput } from "./options.ts"
-import { shopCommand } from "./shop.ts"
+
+const described = ({ accent, contact, currency, frameOrigins, logo, name, timezone, website }: Shop): string =>
+  [
+    `name     ${name ?? "none"}`,
+    `accent   ${accent ?? "tilld's own"}`,
+    `logo     ${logo ?? "none"}`,
+    `website  ${website ?? "none"}`,
+    `contact  ${contact ?? "none"}`,
+    `days     of ${timezone ?? "UTC"}, worth in ${currency ?? "USD"}`,
+    `frames   ${frameOrigins.length === 0 ? "no site may show the checkout in a frame" : frameOrigins.join(", ")}`
+  ].join("\n")
+
+/** `tilld accounts shop`: shows or changes how an account's checkout looks and its portal counts. */
+const shopCommand = commandWith(
+  "shop",
+  "Show how an account's checkout looks and its portal counts, or change what is given of it",
+  changeShop.fields,
+  (json, target) =>
+    Object.keys(json).some((name) => name !== "account")
+      ? printOperation(changeShop, { print: described }, json, target)
+      : printOperation(showShop, { print: described }, json, target)
+)
 
 /** Reads the file of an extended public key. What looks like the key itself was shown to all users of this machine. */
 const readWallet = Effect.fnUntraced(function* (option: string, place: string) {

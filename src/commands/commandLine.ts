@@ -6,10 +6,104 @@ import packageJson from "../../package.json" with { type: "json" }
 import { commandNames, tilld } from "../commands.ts"
 import { withUnswept } from "./addresses.ts"
 import { withDashLast } from "./backup.ts"
-import { formatHelp } from "./help.ts"
 import { complain } from "./Output.ts"
 import { withLongOutput } from "./outputOptions.ts"
 import { formatProblem, helpFor } from "./usage.ts"
+
+/** Columns that a help page takes at most. */
+const width = 100
+/** Where the descriptions of a list of commands begin: behind the longest name, `payments exceptions`. */
+const descriptionColumn = 23
+
+/** What @effect/cli says of an option's type and default by itself. The usage line and the option's description say it. */
+const filler =
+  /^\s*(A user-defined piece of text|A true or false value|An integer|One of the following: .*|This setting is optional|This option may be repeated .*)\.?$/
+
+const banner = /^tilld\s+tilld \d/
+
+/** The words of a text in lines of at most `room` characters; a longer word has a line of its own. */
+const wrap = (text: string, room: number): ReadonlyArray<string> => {
+  const lines: Array<string> = []
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1)
+    if (last !== undefined && last.length + 1 + word.length <= room) lines[lines.length - 1] = `${last} ${word}`
+    else lines.push(word)
+  }
+  return lines
+}
+
+const indented = (lines: ReadonlyArray<string>, by: number) => lines.map((line) => " ".repeat(by) + line)
+
+/**
+ * A usage line with the whole command, of which @effect/cli prints the last word only. An option and its value stay on
+ * one line.
+ */
+const usage = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const name = line.split(" ")[1] ?? ""
+  const command = ["tilld", ...words.slice(0, words.indexOf(name) + 1)].join(" ")
+  const whole = line
+    .replace(`$ ${name}`, command)
+    .replaceAll(" | ", "|")
+    .replace(/(--[a-z-]+ \S+)\.\.\./g, "[$1]...")
+    .replace(/ (?![[<-])/g, "\u00a0")
+  const [first = "", ...more] = wrap(whole, width - 4).map((part) => part.replaceAll("\u00a0", " "))
+  return [`  ${first}`, ...indented(more, 4)]
+}
+
+/** A command of a list by its name; its usage is on its own page. */
+const commandRow = (name: string, description: string): ReadonlyArray<string> => {
+  const [first = "", ...more] = wrap(description, width - descriptionColumn)
+  return [`  ${name}`.padEnd(descriptionColumn) + first, ...indented(more, descriptionColumn)]
+}
+
+const completion = /^(?:function _tilld_bash_completions|#compdef tilld|complete -c tilld)/
+
+/** A script for a shell without the options of @effect/cli that no help page has. */
+const ownCompletion = (script: string): string =>
+  script
+    .split("\n")
+    .filter((line) => !/'--(?:wizard|log-level)\[| -l (?:wizard|log-level) /.test(line))
+    .join("\n")
+    .replaceAll(/ --(?:wizard|log-level)(?=[ "])/g, "")
+    // The script for bash of @effect/cli 0.77 looks for `tilld,keys,roll` where it has got to `tilld__keys` and `roll`.
+    .replaceAll(/^( +tilld),(\w+,)/gm, "$1__$2")
+
+/**
+ * A help page as @effect/cli prints it, in lines of at most 100 columns and without its filler. Any other text stays as it
+ * is. The formatter of @effect/cli 0.77 has no width: it puts a list of commands into columns as wide as the longest usage.
+ *
+ * @param words the words of the command line, such as `["keys", "create", "--help"]`
+ */
+export const formatHelp = (text: string, words: ReadonlyArray<string> = []): string => {
+  if (completion.test(text)) return ownCompletion(text)
+  if (!banner.test(stripVTControlCharacters(text))) return text
+  const lines = text.split("\n").filter((line) => {
+    const plain = stripVTControlCharacters(line).trim()
+    return plain !== "" && !filler.test(plain)
+  })
+  const [, version = "", ...body] = lines
+  return [version, ...body.flatMap((line) => formatLine(line, words))].join("\n")
+}
+
+/** The name of a command by its usage. A group that is a command too has its own options before the second word. */
+const nameOf = (usage: string): string =>
+  usage
+    .replace(/\[[^\]]*\]/g, "")
+    .replace(/ [<-].*/, "")
+    .replace(/ +/g, " ")
+    .trim()
+
+const formatLine = (line: string, words: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const plain = stripVTControlCharacters(line)
+  if (/^[A-Z]+$/.test(plain)) return ["", line]
+  if (/^ *--/.test(plain)) return [`  ${line.replaceAll(" | ", "|")}`]
+  if (plain.startsWith("$ ")) return usage(plain, words)
+  const [, command, description] = /^ {2}- (.*?) {2,}(\S.*)$/.exec(plain) ?? []
+  if (command !== undefined && description !== undefined) return commandRow(nameOf(command), description)
+  if (plain.length + 2 <= width) return [`  ${line}`]
+  const indent = plain.search(/\S/) + 2
+  return indented(wrap(plain.trim(), width - indent), indent)
+}
 
 /** @effect/cli colours its help and its errors on every output. Colours are for terminals. */
 const forTerminals = (console: Console.Console, words: ReadonlyArray<string>): Console.Console => {

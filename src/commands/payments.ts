@@ -1,13 +1,23 @@
 import { Command } from "@effect/cli"
 import type { OperatorException } from "../Domain/ExceptionObject.ts"
 import { acceptMoney, listExceptions, noteRefund, type RefundView } from "../Payments/decisions/decisionOperations.ts"
-import type { DecisionView, OperatorPayment, Story } from "../Payments/operatorViews.ts"
+import { type DecisionView, type OperatorPayment, type Story, whyUncounted } from "../Payments/operatorViews.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import { type ShowAmount, withAmounts } from "./amounts.ts"
-import { evidenceOf } from "./evidence.ts"
 import { table } from "./Output.ts"
 import { commandOf, moreAfter } from "./operationCommand.ts"
 import { attemptLine } from "./webhooks/deliveries.ts"
+
+/** Why a receipt does not count, or what is missing until it is corroborated; empty for one that is. */
+const evidenceOf = (receipt: Story["receipts"][number]): string => {
+  const { canonical, corroborated, deniedBy, unverifiable } = receipt
+  if (!canonical) return `  does not count: ${whyUncounted(receipt)}`
+  if (corroborated) return ""
+  if (deniedBy !== undefined) return `  ${deniedBy} denies it, and no second provider has it`
+  return unverifiable === true
+    ? "  no second provider has the states or the trace that would show it"
+    : "  no second provider has it yet"
+}
 
 const shownIn = (payment: OperatorPayment, show: ShowAmount, amount: string | undefined): string | undefined =>
   amount === undefined ? undefined : show(payment, { ...payment, amount })

@@ -1,10 +1,151 @@
 import { Args, Command, Options } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
+import type { Restored } from "../Backup/restore.ts"
 import { Invocation } from "../Control/Invocation.ts"
+import { quantityText } from "../Domain/quantityText.ts"
+import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import { whileLocked } from "./askDaemon.ts"
 import { common, loadSettings } from "./commonOptions.ts"
-import { print } from "./Output.ts"
-import { renderRestored } from "./restoreReport.ts"
+import { print, table } from "./Output.ts"
+
+/** Rows of a list that a terminal shows. `--json` has more. */
+const shownRows = 20
+
+const rest = (all: number): string => (all > shownRows ? `\n… and ${all - shownRows} more: --json lists them` : "")
+
+const head = ({
+  database,
+  file,
+  gapSeconds,
+  hasManifest,
+  kept,
+  madeAt,
+  masterKey,
+  migrates,
+  newest,
+  overruled,
+  schema
+}: Restored) =>
+  [
+    `${database} is restored from ${file}${madeAt === null ? "" : `, made ${madeAt}`}.`,
+    newest === null
+      ? "It has no payment yet."
+      : `Its newest change is of ${newest}: ${Duration.format(Duration.seconds(gapSeconds ?? 0))} are missing.`,
+    ...(kept === null ? [] : [`The former database is kept as ${kept}.`]),
+    `Master key: ${masterKey}.`,
+    ...(migrates ? [`Its schema ${schema} is migrated at the next start.`] : []),
+    ...(hasManifest ? [] : ["It has no manifest: only its form was checked, not its content."]),
+    ...overruled.map((objection) => `Overruled by --force: ${objection}.`)
+  ].join("\n")
+
+/** Without its key, addresses of a wallet cannot be derived. */
+const unwatched = ({ wallets }: Restored): ReadonlyArray<string> => {
+  const unused = wallets.filter(({ usedBy }) => usedBy.length === 0).map(({ wallet }) => wallet)
+  return unused.length === 0
+    ? []
+    : [
+        `NOT WATCHED: the skipped addresses of ${unused.join(", ")}, whose extended public key neither the configuration nor an`,
+        "account has. Money that came there for payments that the backup lacks is not found. Configure that key for the next start,",
+        "as wallets.live or wallets.test: they stay watched from then on, also when another key takes its place again."
+      ]
+}
+
+const skipped = (restored: Restored) => {
+  const { paymentsInLastDay, wallets } = restored
+  return [
+    "Addresses: the next start skips these indexes of each wallet that is in use and watches them, so that no address is given",
+    "twice and money of lost payments becomes an exception (tilld payments exceptions).",
+    table(
+      ["WALLET", "SKIPPED FROM", "NEXT INDEX", "USED BY"],
+      wallets.map(({ from, next, usedBy, wallet }) => [wallet, `${from}`, `${next}`, usedBy.join(", ") || "nobody now"])
+    ),
+    ...unwatched(restored),
+    `The backup's last day had ${quantityText(paymentsInLastDay, "payment")}. If more than ${blindJump} may have been created since it,`,
+    "run tilld addresses jump --by N now, before tilld is started."
+  ].join("\n")
+}
+
+const open = ({ openPayments, pendingDeliveries }: Restored) =>
+  [
+    openPayments.length === 0
+      ? "Payments: none is open in the backup."
+      : `Payments that are open in the backup, and that the next start brings up to date from the chains:\n${table(
+          ["MODE", "CHAIN", "STATUS", "COUNT", "PAST DUE", "OLDEST"],
+          openPayments.map(({ chain, count, mode, oldest, pastDue, status }) => [
+            mode,
+            chain,
+            status,
+            `${count}`,
+            `${pastDue}`,
+            oldest
+          ])
+        )}`,
+    pendingDeliveries.length === 0
+      ? "Deliveries: none is pending in the backup."
+      : `Deliveries that are pending in the backup: those made since are made again, with the same event ids.\n${table(
+          ["ACCOUNT", "MODE", "COUNT"],
+          pendingDeliveries.map(({ account, count, mode }) => [account, mode, `${count}`])
+        )}`
+  ].join("\n\n")
+
+const known = (lost: NonNullable<Restored["lost"]>) =>
+  [
+    `Undone: ${quantityText(lost.payments, "payment")} of the former database ${lost.payments === 1 ? "is" : "are"} not in the backup, ${lost.changedPayments} had another status.`,
+    ...(lost.payments === 0
+      ? []
+      : [
+          table(
+            ["PAYMENT", "MERCHANT REF", "STATUS", "AMOUNT", "CHAIN", "CREATED"],
+            lost.lostPayments
+              .slice(0, shownRows)
+              .map(({ amount, chain, createdAt, currency, id, merchantRef, status }) => [
+                id,
+                merchantRef,
+                status,
+                `${amount} ${currency}`,
+                chain,
+                createdAt
+              ])
+          ) + rest(lost.payments)
+        ]),
+    ...(lost.acts === 0
+      ? ["No administrative act is undone."]
+      : [
+          `${quantityText(lost.acts, "administrative act")} ${lost.acts === 1 ? "is" : "are"} undone: do again what still counts.`,
+          table(
+            ["AT", "WHO", "ACT", "DETAIL"],
+            lost.undone.slice(0, shownRows).map(({ act, at, detail, who }) => [at, who, act, JSON.stringify(detail)])
+          ) + rest(lost.acts)
+        ])
+  ].join("\n")
+
+const unknown = ({ newest }: Restored) =>
+  [
+    `Undone: everything after ${newest ?? "the backup"}. There was no former database to compare with: compare with the orders of your shop.`,
+    "- Payments created since are not known: money for them becomes an exception.",
+    "- API keys that were revoked since work again, and new ones do not: revoke and create them again.",
+    "- Webhook endpoints that were deleted since get webhooks again, new ones get none, and former secrets sign.",
+    "- Payments confirmed since are confirmed again, and their webhooks sent again with the same event ids."
+  ].join("\n")
+
+const start = ({ refusals }: Restored) =>
+  refusals.length === 0
+    ? "Start tilld now."
+    : [
+        "tilld does not start with this configuration, which lacks what payments of the backup need:",
+        ...refusals.map(({ at, need, remedy }) => `  ${at}: ${need}: ${remedy}`),
+        "tilld config check says whether it would start."
+      ].join("\n")
+
+/** What has to be looked at after a restore, for people. */
+export const renderRestored = (restored: Restored): string =>
+  [
+    head(restored),
+    skipped(restored),
+    open(restored),
+    restored.lost === null ? unknown(restored) : known(restored.lost),
+    start(restored)
+  ].join("\n\n")
 
 /** Loaded only here: it needs the store. */
 const restoring = Effect.promise(() => Promise.all([import("../Backup/restore.ts"), import("../Sql/InstanceLock.ts")]))

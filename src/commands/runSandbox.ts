@@ -1,21 +1,21 @@
-import { rmSync, writeFileSync } from "node:fs"
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { basename, dirname, join, relative } from "node:path"
+import { Command, type CommandExecutor } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
-import { Console, Data, Duration, Effect, Layer, Redacted } from "effect"
+import { Console, Data, Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { appLayer } from "../App.ts"
 import { linkPath, makeLink } from "../Auth/loginLinks.ts"
 import { defaultAccount, Keys } from "../Auth.ts"
 import { permissions } from "../Domain/ApiKey.ts"
-import { chainNames } from "../Domain/Chain.ts"
+import { type ChainName, chainNames } from "../Domain/Chain.ts"
+import { nativeToken, PaymentCurrency } from "../Domain/Currency.ts"
 import { workers } from "../main.ts"
 import { markFile } from "../Payments/addresses/IndexMark.ts"
 import { Payments } from "../Payments.ts"
 import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
 import { demo as runDemo } from "../Sandbox/demo.ts"
-import { instructions, overview, type RunningChain } from "../Sandbox/instructions.ts"
-import { startLocalChain } from "../Sandbox/LocalChain.ts"
-import { endLeftovers, forget, remember } from "../Sandbox/leftovers.ts"
+import { type LocalChain, startLocalChain } from "../Sandbox/LocalChain.ts"
 import { hasOnlyLocalChains, localPort } from "../Sandbox/local.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { HttpServer } from "../Server.ts"
@@ -26,6 +26,143 @@ import { Patience } from "../Telemetry/patience.ts"
 import { UsageError } from "./commonOptions.ts"
 import { defaultSandboxConfig } from "./localChain.ts"
 import { complain } from "./Output.ts"
+
+/** A local chain that the daemon watches. */
+interface RunningChain extends LocalChain {
+  readonly name: ChainName
+  readonly confirmations: number
+}
+
+type ShownChain = Pick<RunningChain, "name" | "url" | "chainId" | "tokens" | "confirmations">
+
+/** A sandbox that is up. */
+export interface Sandbox {
+  /** Base of the API. */
+  readonly url: string
+  readonly apiKey: string
+  /** A link that signs in to the portal, once. */
+  readonly portal: string
+  /** A payment's id and the URL of its checkout page. */
+  readonly checkout?: { readonly id: string; readonly url: string }
+  readonly chains: ReadonlyArray<ShownChain>
+  /** The words that run this program with the sandbox's configuration: a command and its options follow. */
+  readonly program: string
+  /** Path of the configuration. */
+  readonly config: string
+  /** Files with a certificate for localhost and its private key. */
+  readonly certificates: { readonly certificate: string; readonly key: string }
+}
+
+const describe = ({ chainId, name, tokens, url }: ShownChain): string => {
+  const coin = nativeToken(name)
+  const taken = PaymentCurrency.literals.filter((currency) => currency === coin || currency in tokens).join(" ")
+  const quoted = coin === "MATIC" ? " (MATIC is quoted, not taken)" : ""
+  return `  ${name.padEnd(10)}${url}   chain id ${chainId}   ${taken}${quoted}`
+}
+
+/** Shell commands that create a payment, pay it and show its end. */
+const example = (
+  { apiKey, program, url }: Sandbox,
+  chain: ShownChain
+): string => `Create a payment of 25 USDC on ${chain.name}:
+
+  curl -sS ${url}/v1/payments \\
+    -H 'X-API-Key: ${apiKey}' \\
+    -H 'Content-Type: application/json' \\
+    -d '{"merchantRef":"order-1","amount":"25000000","currency":"USDC","chain":"${chain.name}"}'
+
+Pay it, with the "id" of the answer; --help shows how to pay too little, too much, or with the wrong token:
+
+  ${program} sandbox pay pay_…
+
+See it confirm, ${chain.confirmations} blocks later:
+
+  curl -sS ${url}/v1/payments -H 'X-API-Key: ${apiKey}'
+`
+
+/** The running parts and their addresses. */
+export const overview = ({
+  apiKey,
+  chains,
+  config,
+  portal,
+  program,
+  url
+}: Sandbox): string => `${chains.map(describe).join("\n")}
+  API       ${url}/v1
+  test key  ${apiKey}
+  portal    ${portal}
+            (works once, within 10 minutes; another one: ${program} login --config ${config})
+`
+
+/** The checkout page of a first payment. */
+const look = ({ checkout, program }: Sandbox): string =>
+  checkout === undefined
+    ? ""
+    : `Look at the checkout page of a payment of 25 USDC, and pay it while you look:
+
+  ${checkout.url}
+  ${program} sandbox pay ${checkout.id}
+
+`
+
+/** The first steps with the sandbox. */
+export const instructions = (sandbox: Sandbox): string => {
+  const { certificate, key } = sandbox.certificates
+  const examples = sandbox.chains.filter(({ name }) => name === "base").map((chain) => example(sandbox, chain))
+  return `${look(sandbox)}${examples.join("")}
+A webhook receiver on this machine must speak https: ${certificate} and ${key}
+are a certificate for localhost that this sandbox trusts. Ctrl-C stops everything.
+`
+}
+
+/** A process that a sandbox started. */
+const Started = Schema.Struct({ pid: Schema.Int, port: Schema.Int })
+type Started = typeof Started.Type
+
+const decode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Array(Started)))
+
+/** Writes the running processes to a file, so that the next sandbox can end them if this one is killed. */
+const remember = (file: string, started: ReadonlyArray<Started>): Effect.Effect<void> =>
+  Effect.sync(() => writeFileSync(file, JSON.stringify(started)))
+
+/** Deletes the file of running processes. */
+const forget = (file: string): Effect.Effect<void> => Effect.sync(() => rmSync(file, { force: true }))
+
+/** The command line of a process; empty where there is none or it cannot be read: its port is reported as in use then. */
+const commandLine = (pid: number): Effect.Effect<string, never, CommandExecutor.CommandExecutor> =>
+  // Linux has it in /proc: small images lack `ps`.
+  Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")).pipe(
+    Effect.orElse(() => Command.string(Command.make("ps", "-o", "args=", "-p", String(pid)))),
+    Effect.orElseSucceed(() => "")
+  )
+
+// A zombie, a killed process that its parent has not waited for, keeps its pid and loses its command line.
+const waitUntilGone = (pid: number) =>
+  commandLine(pid).pipe(
+    Effect.repeat({ schedule: Schedule.spaced("20 millis"), until: (command) => command.trim() === "" }),
+    Effect.timeout("5 seconds"),
+    Effect.ignore
+  )
+
+/**
+ * Ends the local chains that a killed sandbox left running: the processes of `file` that are still those chains. Gives
+ * their process ids.
+ */
+const endLeftovers = Effect.fn("Sandbox.endLeftovers")(function* (file: string) {
+  if (!existsSync(file)) return []
+  const ended: Array<number> = []
+  for (const { pid, port } of Option.getOrElse(decode(readFileSync(file, "utf8")), () => [])) {
+    const command = yield* commandLine(pid)
+    // Another process may have the pid by now.
+    if (!command.includes("anvil") || !command.includes(`--port ${port} `)) continue
+    process.kill(pid, "SIGKILL")
+    yield* waitUntilGone(pid)
+    ended.push(pid)
+  }
+  yield* forget(file)
+  return ended
+})
 
 /** Seconds between the blocks of a local chain. */
 const blockTime = 1

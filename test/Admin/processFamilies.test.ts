@@ -1,8 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import { makeProcessFamilies } from "../../src/Admin/processFamilies.ts"
+import { exposition, makeProcessFamilies } from "../../src/Admin/metrics.ts"
 import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
-import { exposition } from "../../src/Telemetry/prometheusText.ts"
 import { readScrape } from "../lib/prometheus.ts"
 
 /** Longer than any delay of the event loop by a busy machine. */

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, TestClock } from "effect"
-import { operatorHealthHandlers } from "../../src/Admin/health.ts"
 import { healthHandlers, wrongClock } from "../../src/Admin/readiness.ts"
+import { operatorHealthHandlers } from "../../src/Admin.ts"
 import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"

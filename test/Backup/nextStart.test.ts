@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Redacted } from "effect"
-import { renderRestored } from "../../src/commands/restoreReport.ts"
+import { renderRestored } from "../../src/commands/restore.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testChain } from "../lib/settings.ts"
 import { installation, wallet } from "./backing.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { project, type Sizes } from "../../src/Doctor/costProjection.ts"
+import { project, type Sizes } from "../../src/Doctor/chains.ts"
 import { testChain } from "../lib/settings.ts"
 
 const sizes: Sizes = { look: 1_000, read: 1_000, block: 0, balances: 100 }

@@ -9,7 +9,6 @@ import { examineDaemon, examineDown, mayOpen, withoutAnswer } from "../../src/Do
 import { type Finding, fail, type Status } from "../../src/Doctor/Finding.ts"
 import { examineDisk, examineMasterKey } from "../../src/Doctor/machine.ts"
 import { examinePermissions } from "../../src/Doctor/permissions.ts"
-import { examinePort } from "../../src/Doctor/port.ts"
 import type { StoreFacts } from "../../src/Doctor/storeFacts.ts"
 import {
   examineBackup,
@@ -20,6 +19,7 @@ import {
   examineTimes,
   examineUse
 } from "../../src/Doctor/storeFindings.ts"
+import { examinePort } from "../../src/Doctor.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import { type Identity, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
-import { examinePrices } from "../../src/Doctor/prices.ts"
+import { examinePrices } from "../../src/Doctor.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testChain, testRates, testSettings } from "../lib/settings.ts"

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { examineReadSocket } from "../../src/Doctor/readSocket.ts"
+import { examineReadSocket } from "../../src/Doctor.ts"
 import { testSettings } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 

@@ -14,8 +14,13 @@ import {
 } from "viem"
 import { generatePrivateKey, privateKeyToAddress } from "viem/accounts"
 import { Erc20 } from "../../src/Domain/Currency.ts"
-import { batcherAddress, localTokens } from "../../src/Sandbox/Contracts.ts"
-import { type LocalChain, type LocalChainOptions, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import {
+  batcherAddress,
+  type LocalChain,
+  type LocalChainOptions,
+  localTokens,
+  startLocalChain
+} from "../../src/Sandbox/LocalChain.ts"
 import { pay } from "../../src/Sandbox/pay.ts"
 
 interface Log {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
-import { localTokens } from "../../src/Sandbox/Contracts.ts"
-import { instructions, overview, type Sandbox } from "../../src/Sandbox/instructions.ts"
+import { instructions, overview, type Sandbox } from "../../src/commands/runSandbox.ts"
+import { localTokens } from "../../src/Sandbox/LocalChain.ts"
 
 const { DAI, USDC } = localTokens
 

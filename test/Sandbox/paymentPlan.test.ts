@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Either } from "effect"
-import { type PlanOptions, planOf } from "../../src/Sandbox/paymentPlan.ts"
+import { type PlanOptions, planOf } from "../../src/Sandbox/pay.ts"
 
 const expiresAt = "2026-01-31T13:00:00.000Z"
 

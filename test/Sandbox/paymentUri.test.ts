@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { uriOfPage, walletCall } from "../../src/Sandbox/paymentUri.ts"
+import { uriOfPage, walletCall } from "../../src/Sandbox/demo.ts"
 
 const to = `0x${"a".repeat(40)}`
 const contract = `0x${"b".repeat(40)}`

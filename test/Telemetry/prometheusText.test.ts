@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import fc from "fast-check"
+import { exposition } from "../../src/Admin/metrics.ts"
 import { Counter, Histogram } from "../../src/Telemetry/instruments.ts"
-import { exposition } from "../../src/Telemetry/prometheusText.ts"
 import { readScrape } from "../lib/prometheus.ts"
 
 describe("the text format", () => {

@@ -4,7 +4,7 @@ import * as NodeContext from "@effect/platform-node/NodeContext"
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Invocation } from "../../src/Control/Invocation.ts"
-import { formatHelp } from "../../src/commands/help.ts"
+import { formatHelp } from "../../src/commands/commandLine.ts"
 import { tilld } from "../../src/commands.ts"
 
 const run = Command.run(tilld, { name: "tilld", version: "0.1.0" })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Address, encodeFunctionData } from "viem"
-import { batcherAbi, batcherAddress } from "../../src/Sandbox/Contracts.ts"
+import { batcherAbi, batcherAddress } from "../../src/Sandbox/LocalChain.ts"
 import { confirmations, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { makeInbox } from "../lib/inbox.ts"

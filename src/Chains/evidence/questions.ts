@@ -179,8 +179,7 @@ export const questions: ReadonlyArray<Question> = [
     alone: "silent ones have a minute; on a chain of which no block is known, so has one of another chain",
     asked: {
       "Chains/providers/chainIdentity.ts": ["findHeader", "getChainId"],
-      "Chains/watcher/tick.ts": ["getChainId"],
-      "Chains/scan/startBlock.ts": ["getHeader"]
+      "Chains/watcher/tick.ts": ["getChainId", "getHeader"]
     }
   },
   {

@@ -3,22 +3,139 @@
  * range of blocks, or replaces the blocks that a reorg orphaned; a step is stored whole in one transaction, or not at
  * all. `Watcher` calls it until the head is reached, then at its poll interval.
  */
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
+import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { Tx } from "../../Sql.ts"
+import type { ChainSettings } from "../../Settings.ts"
+import { type Db, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { reconcileBalances } from "../balances/reconcile.ts"
+import type { AddressSet } from "../ledger/AddressSet.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"
+import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/methods.ts"
+import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
 import { commonAncestor } from "../scan/commonAncestor.ts"
 import { type ReadRange, readRange } from "../scan/readRange.ts"
-import { latestStart } from "../scan/startBlock.ts"
 import { isOnlyProvider, sourceOf, type WatchContext } from "../scan/WatchContext.ts"
-import { commitReading, commitStart } from "./commit.ts"
+
+/** How far a block's time may lag behind this machine's clock, milliseconds. */
+const clockTolerance = Duration.toMillis("10 minutes")
+/** Distance of the first probe, in blocks; each further one goes twice as deep. */
+const firstDistance = 64
+
+/**
+ * The newest block, up to `from`, that is older than `time`, Unix seconds; the chain's first block where none is. Takes
+ * at most two calls for each doubling of the distance. Fails where the node does not have a block on the way.
+ */
+export const newestBefore = Effect.fn("Scan.newestBefore")(function* (client: RpcClient, from: BlockRef, time: number) {
+  let below = from
+  let above = from
+  for (let distance = firstDistance; below.time >= time; distance *= 2) {
+    if (below.number === 0) return below
+    above = below
+    const [deeper] = yield* sendBatch(client, [getHeader(Math.max(0, from.number - distance))])
+    below = deeper
+  }
+  while (above.number - below.number > 1) {
+    const [middle] = yield* sendBatch(client, [getHeader(Math.floor((below.number + above.number) / 2))])
+    if (middle.time < time) below = middle
+    else above = middle
+  }
+  return below
+})
+
+const why =
+  "payments were made before the chain's first head was known, and reading has to start below them: a provider that keeps such blocks helps, or a start_block"
+
+/**
+ * Number of the block above which scanning starts where no start_block is configured: below the head by the
+ * confirmations, and below every block that may have money of payments created while no provider responded.
+ */
+export const latestStart = Effect.fn("Scan.latestStart")(function* (
+  chain: ChainSettings,
+  client: RpcClient,
+  reader: Db,
+  watched: AddressSet,
+  head: BlockRef
+) {
+  const start = Math.max(head.number - chain.confirmations, 0)
+  const oldest = yield* Watched.oldestUnplaced(reader, chain, watched)
+  if (oldest === undefined) return start
+  // A start that is too high is stored and hides everything below it, so a node that lacks old blocks must not set it.
+  const before = yield* Effect.mapError(
+    newestBefore(client, head, Math.floor((oldest - clockTolerance) / 1000)),
+    (error) => new RpcError({ ...error, detail: `${error.detail}; ${why}` })
+  )
+  return Math.min(start, before.number)
+})
+
+/** The result of a tick's reading, and the block that it extends. */
+export interface TickReading extends ReadRange {
+  readonly network: Network
+  /** The stored head that the tick started from. */
+  readonly from: BlockRef
+  /** The common ancestor, when `from` is no longer on the chain. */
+  readonly ancestor: BlockRef | undefined
+  /** The receipts need no second provider. */
+  readonly corroborated: boolean
+  /** No address was watched: a verification pass could find nothing. */
+  readonly unwatched: boolean
+}
+
+const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number && a.hash === b.hash
+
+/**
+ * Stores a reading, and settles the payments that it changes, in one transaction: a receipt that is on the old branch
+ * and on the new one changes nothing. Returns false, and stores nothing, when the stored head is no longer the one that
+ * the reading started from.
+ */
+export const commitReading = (settlement: Settlement["Type"], reading: TickReading) =>
+  Effect.gen(function* () {
+    const { corroborated, ancestor, end, from, network, transfers, unwatched } = reading
+    const tx = yield* Tx
+    const scan = yield* Ledger.scan(tx, network)
+    if (scan === undefined || !sameBlock(scan.head, from)) return false
+
+    const touched = new Set<Ledger.Touched>()
+    if (ancestor !== undefined) {
+      for (const payment of yield* Ledger.orphanAbove(network, ancestor)) touched.add(payment)
+      yield* Watched.lowerTo(network, ancestor.number)
+      yield* Ledger.keepBlocks(network, [ancestor])
+    }
+    for (const payment of yield* Ledger.keepReceipts(network, transfers, corroborated)) touched.add(payment)
+    const paidIn = transfers.map(
+      (transfer): BlockRef => ({ number: transfer.blockNumber, hash: transfer.blockHash, time: transfer.blockTime })
+    )
+    yield* Ledger.keepBlocks(network, [...new Map(paidIn.map((block) => [block.number, block])).values(), end])
+    yield* Ledger.moveScan(network, end)
+    if (unwatched) yield* Ledger.moveVerified(network, end.number)
+    yield* settlement.settle({ network, head: end }, touched)
+    return true
+  })
+
+/**
+ * Stores where reading starts; payments made before count transfers above it. `head`: the chain's, which may be far above.
+ * `genesis`: the hash of block 0, if known.
+ */
+export const commitStart = (
+  network: Network,
+  checkpoint: BlockRef,
+  head: Pick<BlockRef, "time">,
+  genesis: string | undefined,
+  chainId?: number
+) =>
+  Effect.gen(function* () {
+    yield* Ledger.startScan(network, checkpoint, genesis, chainId)
+    yield* Ledger.keepBlocks(network, [checkpoint])
+    yield* Watched.startAt(network, checkpoint.number)
+    // A new database may have skipped them while this machine's clock was at an old time.
+    yield* Watched.redateGaps(network.mode, head.time * 1000)
+  })
 
 /**
  * `CaughtUp`: the chain's head has been read. `More`: tick again at once. `Waiting`: nothing can be read yet, and why.

@@ -6,11 +6,11 @@ import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import {
   batcherAbi,
   batcherAddress,
+  type LocalChain,
   multicall3Contract,
   reverterAbi,
   reverterAddress
-} from "../../../src/Sandbox/Contracts.ts"
-import type { LocalChain } from "../../../src/Sandbox/LocalChain.ts"
+} from "../../../src/Sandbox/LocalChain.ts"
 import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./reconcileAnvil.ts"
 import { depsOf, ledgerLines, owe, round, scanTo } from "./reconcileWorld.ts"
 import { ofTrace } from "./story.ts"

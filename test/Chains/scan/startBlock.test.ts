@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { newestBefore } from "../../../src/Chains/scan/startBlock.ts"
+import { newestBefore } from "../../../src/Chains/watcher/tick.ts"
 import { ModelChain } from "../ModelChain.ts"
 
 const heights = [0, 1, 2, 63, 64, 65, 127, 128, 129, 700]

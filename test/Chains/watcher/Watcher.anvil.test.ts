@@ -6,11 +6,12 @@ import { Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import {
   batcherAbi,
   batcherAddress,
+  type LocalChain,
   localTokens,
   reverterAbi,
-  reverterAddress
-} from "../../../src/Sandbox/Contracts.ts"
-import { type LocalChain, startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
+  reverterAddress,
+  startLocalChain
+} from "../../../src/Sandbox/LocalChain.ts"
 import type { ChainSettings } from "../../../src/Settings.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { chainSettings, committedTo, ledger, pay, realSettlement, watch, world } from "../world.ts"

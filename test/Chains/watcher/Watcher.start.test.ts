@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
-import { latestStart } from "../../../src/Chains/scan/startBlock.ts"
+import { latestStart } from "../../../src/Chains/watcher/tick.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {

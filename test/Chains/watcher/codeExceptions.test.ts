@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import { codeExceptionsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/codeExceptions.ts"
+import { codeExceptionsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/Watcher.ts"
 import { ModelChain } from "../ModelChain.ts"
 
 const { client } = new ModelChain(1)

@@ -8,9 +8,8 @@ import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { makeChainlink } from "../../../src/Quotes/sources/chainlink.ts"
 import { type Feed, feedsOf } from "../../../src/Quotes/sources/feeds.ts"
 import type { PriceReading } from "../../../src/Quotes/sources/PriceSource.ts"
-import { multicall3Contract } from "../../../src/Sandbox/Contracts.ts"
 import contracts from "../../../src/Sandbox/contracts.json" with { type: "json" }
-import { type LocalChain, startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
+import { type LocalChain, multicall3Contract, startLocalChain } from "../../../src/Sandbox/LocalChain.ts"
 import { testChain } from "../../lib/settings.ts"
 
 const abi = contracts.PriceFeed.abi as Abi
