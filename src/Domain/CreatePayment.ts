@@ -9,14 +9,14 @@ export const expiryBounds = [60, 86_400] as const
 
 export const expiryRule = `be an integer from ${expiryBounds[0]} to ${expiryBounds[1]}, in seconds`
 
+/** Characters up to which a reference is normalized: the time grows with the square, and a longer one is refused. */
+const mostNormalized = 512
+
 /**
  * A reference as it is stored and looked up, so that no two look alike: in NFC, with plain blanks, and none around it.
  */
 export const referenceOf = (text: string): string =>
-  text
-    .normalize("NFC")
-    .replace(/\p{Zs}/gu, " ")
-    .trim()
+  (text.length > mostNormalized ? text : text.normalize("NFC")).replace(/\p{Zs}/gu, " ").trim()
 
 /** A request for a payment, each field checked. `Payments` checks whether this installation can offer it. */
 export interface CreatePayment {

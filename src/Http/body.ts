@@ -4,7 +4,7 @@ import { Effect, Either } from "effect"
 import { ApiError, bodyTooLarge, invalid, mostBodyBytes } from "../Domain/ApiError.ts"
 import { parseJson } from "../Domain/Json.ts"
 import { illFormedIn } from "../Domain/wellFormed.ts"
-import { fieldProblemsOf, pathOf } from "./validationProblems.ts"
+import { fieldPathOf, fieldProblemsOf } from "./validationProblems.ts"
 
 /** Initial memory of a body that arrives in several pieces. It doubles as it fills. */
 const firstCapacity = 1024
@@ -105,7 +105,7 @@ const badEscape = /\\u(?:d[89a-f]|0000)/i
 /** The problems of a body with one of them: whoever reads it from here with a strict decoder reads nothing. */
 const halves = (value: unknown) => {
   const first = illFormedIn(value).map((path) => ({
-    path: pathOf(path),
+    path: fieldPathOf(path),
     message: "must not have half a surrogate pair, such as half an emoji, or U+0000: cut texts between code points"
   }))
   return first.length === 0 ? Either.right(value) : Either.left(invalid(fieldProblemsOf([{ first, more: 0 }])))

@@ -27,7 +27,7 @@ export const fieldProblemsOf = (parts: ReadonlyArray<Problems>): ReadonlyArray<F
 export const shorten = (name: string): string => cut(name, maxNameLength + 1, "…")
 
 /** `metadata.items[0]` */
-export const pathOf = (path: ReadonlyArray<PropertyKey>): string =>
+export const fieldPathOf = (path: ReadonlyArray<PropertyKey>): string =>
   path.reduce<string>((text, key) => {
     if (typeof key === "number") return `${text}[${key}]`
     return text === "" ? shorten(String(key)) : `${text}.${shorten(String(key))}`
@@ -75,7 +75,7 @@ const messageOf = (issue: ParseResult.ArrayFormatterIssue, fields: Fields, isSug
 export const foundBy = (error: ParseResult.ParseError, fields: Fields, more: number): Problems => {
   const issues = ParseResult.ArrayFormatter.formatErrorSync(error)
   const first = issues.slice(0, maxProblems).map((issue, at) => ({
-    path: pathOf(issue.path),
+    path: fieldPathOf(issue.path),
     message: messageOf(issue, fields, at < maxSuggestions)
   }))
   return { first, more: more + issues.length - first.length }

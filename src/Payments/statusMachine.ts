@@ -7,7 +7,7 @@
  * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` and
  * `dust.ts` share its rules of which receipts count.
  */
-import { required, sum } from "../Domain/Amount.ts"
+import { remaining, required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { blockTimeLag, deadline, longestWaitElsewhere } from "../Domain/deadline.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
@@ -15,7 +15,18 @@ import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
 import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
 import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
 import { withoutApart } from "./exceptionContents.ts"
-import { hasUpdate } from "./updates.ts"
+
+/**
+ * Whether `payment.updated` reports the change of a detecting payment: a receipt or a reorg has changed what is still to be
+ * paid by at least a hundredth of the amount, or it has become nothing, or was nothing. Smaller changes are in the next
+ * event: anybody can send dust, thousands of times, and an event for each would be a flood. Pure; called by the status
+ * machine.
+ */
+export const hasUpdate = (before: Payment, after: Payment): boolean => {
+  const [was, is] = [remaining(before), remaining(after)]
+  if (was === is) return false
+  return was === 0n || is === 0n || (was > is ? was - is : is - was) * 100n >= before.amount
+}
 
 /** How far the payment's chain has been read and compared. */
 export interface Horizon {

@@ -7,7 +7,6 @@ import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import type { LaneSlot } from "./queue/AccountLanes.ts"
-import { outcomeClass, outcomeClasses, secretUnreadable } from "./queue/attemptOutcomes.ts"
 import { type Attempt, type DueDelivery, deliveryId, dueDelivery } from "./queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
@@ -16,7 +15,46 @@ import { splitOwnUrl } from "./queue/OwnUrlRepo.ts"
 import { succeeded } from "./queue/retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
-import { DeliveryClient } from "./transport/DeliveryClient.ts"
+import { type AttemptOutcome, DeliveryClient } from "./transport/DeliveryClient.ts"
+
+/** The attempt was not made because the signing secret cannot be opened. */
+const secretUnreadable = "secret unreadable"
+
+/** Every `AttemptOutcome.error`: how an attempt can end without a status. */
+const errors = [
+  "timeout",
+  "tls",
+  "connection refused",
+  "connection reset",
+  "connection closed",
+  "connection failed",
+  "unreachable",
+  "out of descriptors",
+  "invalid response",
+  "name not resolved",
+  "target refused",
+  secretUnreadable
+]
+
+/** Without the details that follow a colon. */
+const nameOf = (error: string): string => error.replace(/:.*/s, "").replaceAll(" ", "_")
+
+/** Every way in which an attempt can end, as a label value of metrics. */
+const outcomeClasses: ReadonlyArray<string> = [
+  "delivered",
+  "http_3xx",
+  "http_4xx",
+  "http_5xx",
+  ...errors.map(nameOf),
+  "other"
+]
+
+/** The outcome class of an attempt: one of `outcomeClasses`. */
+export const outcomeClass = ({ error = "", status }: AttemptOutcome): string => {
+  if (succeeded(status)) return "delivered"
+  const name = status === undefined ? nameOf(error) : `http_${Math.floor(status / 100)}xx`
+  return outcomeClasses.includes(name) ? name : "other"
+}
 
 /** How long a stop waits for attempts under way. An interrupted attempt does not count and is due at the next start. */
 const stopGrace = "5 seconds"

@@ -93,8 +93,8 @@ const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
   const { env } = yield* Invocation
   const place = Option.getOrElse(options.secret, () => listenSecretFile(env))
   const secret = yield* readOrMakeSigningSecret(place)
-  const [{ makeClient }, { follow }, { forward }, { signingKey }] = yield* parts
-  const client = yield* makeClient
+  const [{ listenClient }, { follow }, { forward }, { signingKey }] = yield* parts
+  const client = yield* listenClient
   const signing = signingKey(Redacted.make(secret))
   const url = apiUrl.href.replace(/\/$/, "")
   yield* print(

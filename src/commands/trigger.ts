@@ -44,8 +44,8 @@ const run = Effect.fn("commands.trigger")(function* (options: {
   const chain = yield* localChain(sandbox, options.chain)
   const { payments, server } = sandbox.settings
   const { href } = Option.getOrElse(options.apiUrl, () => new URL(`http://${server.host}:${server.port}`))
-  const [{ makeClient }, { triggerEvents: trigger }] = yield* parts
-  const api = { url: href.replace(/\/$/, ""), key, client: yield* makeClient }
+  const [{ listenClient }, { triggerEvents: trigger }] = yield* parts
+  const api = { url: href.replace(/\/$/, ""), key, client: yield* listenClient }
   const { settleGrace } = payments
   const event = yield* trigger({ api, kind, chain, currency, settleGrace, tell: complain })
   yield* print(json ? JSON.stringify(event) : JSON.stringify(event, null, 2))

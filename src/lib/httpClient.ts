@@ -274,7 +274,7 @@ export const readBody = <A>(response: IncomingMessage, read: (body: Readable) =>
 }
 
 /** A body as text. Rejects with `tooLong` as its code where it is longer, unpacked, than `maxBytes`. */
-export const textOf = async (body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> => {
+export const readText = async (body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> => {
   const parts: Array<Buffer> = []
   let bytes = 0
   for await (const part of body) {

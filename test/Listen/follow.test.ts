@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
-import { makeClient } from "../../src/Listen/askApi.ts"
+import { listenClient } from "../../src/Listen/askApi.ts"
 import { follow } from "../../src/Listen/follow.ts"
 import { forward } from "../../src/Listen/forward.ts"
 import type { Message } from "../../src/Listen/messages.ts"
@@ -28,7 +28,7 @@ const server = Effect.gen(function* () {
     (running) => Effect.sync(() => running.close().closeAllConnections())
   )
   const { port } = listening.address() as AddressInfo
-  const client = yield* makeClient
+  const client = yield* listenClient
   return { api: { url: `http://127.0.0.1:${port}`, key: "svc_test_x", client }, asked: Queue.take(asked) }
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
 import type { Payment } from "../../src/Domain/Payment.ts"
-import { hasUpdate } from "../../src/Payments/updates.ts"
+import { hasUpdate } from "../../src/Payments/statusMachine.ts"
 import { payment, receipt, run, scanned, states } from "./machine.ts"
 
 const having = (amountReceived: bigint): Payment => payment({ status: "detecting", amountReceived, amount: 1000n })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Queue, TestClock, TestContext } from "effect"
-import { makeClient } from "../../src/Listen/askApi.ts"
+import { listenClient } from "../../src/Listen/askApi.ts"
 import { NotTriggered, triggerEvents } from "../../src/Sandbox/trigger.ts"
 import { confirmations, localChain, makeHome, mineAt, serve } from "../lib/daemon.ts"
 
@@ -11,7 +11,7 @@ const waiting = Effect.gen(function* () {
   const { key, url } = yield* serve(home)
   const printed = yield* Queue.unbounded<string>()
   const triggered = triggerEvents({
-    api: { url, key, client: yield* makeClient },
+    api: { url, key, client: yield* listenClient },
     kind: "payment.confirmed",
     chain: { name: "base", rpcUrl: chain.url, tokens: new Map() },
     currency: "ETH",

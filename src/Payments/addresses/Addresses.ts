@@ -6,20 +6,91 @@
  * jumps ahead, and the skipped addresses are watched as those of lost payments. `Payments.create` is the caller;
  * `tilld addresses jump` lets the numbering jump by hand.
  */
-import { Clock, Context, Duration, Effect, Layer, Queue } from "effect"
+
+import { Clock, Context, Data, Duration, Effect, Layer, Queue, Redacted } from "effect"
+import { walletBy, walletContext, walletsOf } from "../../Auth/AccountsRepo.ts"
 import { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
 import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
+import type { Mode } from "../../Domain/Chain.ts"
 import type { Owner } from "../../Domain/Owner.ts"
-import type { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
-import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
+import { WalletNotConfigured } from "../../Domain/PaymentErrors.ts"
+import { Secrets } from "../../Secrets.ts"
+import { Settings } from "../../Settings.ts"
+import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
-import type { AddressPool } from "./AddressPool.ts"
-import { derivingThread } from "./derivingThread.ts"
+import { AddressPool } from "./AddressPool.ts"
+import { type Derive, derivingThread } from "./derivingThread.ts"
+import { hdWallet } from "./hdWallet.ts"
 import { makeVetter } from "./historyVetting.ts"
 import { openNumbering } from "./numbering.ts"
 import { deriveSkipped, Jumps, perform } from "./numberingJumps.ts"
 import * as Repo from "./WalletsRepo.ts"
-import { makePools } from "./walletPools.ts"
+import { allWalletUsers } from "./walletUsers.ts"
+
+/** One wallet is used in both modes: a test payment could get the address of a live one. */
+class WalletInBothModes extends Data.TaggedError("WalletInBothModes")<{ readonly message: string }> {}
+
+/** Refuses to start with a wallet that is used in both modes. Keys are not shown. */
+export const refuseSharedWallets = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const users = yield* allWalletUsers
+    const shared = users.flatMap((live) =>
+      users.flatMap((test) =>
+        live.mode === "live" && test.mode === "test" && live.fingerprint === test.fingerprint ? [[live, test]] : []
+      )
+    )
+    if (shared.length === 0) return
+    const pairs = shared.map((pair) => pair.map(({ name }) => name).join(" and "))
+    return yield* new WalletInBothModes({
+      message:
+        `One wallet is used in both modes by ${pairs.join("; by ")}: test payments must never share addresses with live ` +
+        "ones. Give wallets.live or wallets.test another account's extended public key"
+    })
+  })
+)
+
+// * The address pools of all wallets whose extended public key is known, by the configuration or by an account. A pool is made
+// when it is first needed. `Addresses.ts` is the only caller.
+
+const makePools = Effect.fnUntraced(function* (derive: Derive, request: (what: "addresses" | "vetting") => void) {
+  const settings = yield* Settings
+  const secrets = yield* Secrets
+  const reader = yield* Reader
+  /** By fingerprint: accounts that share an extended public key share the pool and the counter. */
+  const pools = new Map<string, AddressPool>()
+
+  const poolOf = (xpub: Redacted.Redacted<string>, mode: Mode): AddressPool => {
+    const wallet = hdWallet(Redacted.value(xpub))
+    const pool =
+      pools.get(wallet.fingerprint) ?? new AddressPool(wallet, mode, derive, settings.payments.lookAhead, request)
+    pools.set(wallet.fingerprint, pool)
+    return pool
+  }
+
+  /** The pool that an owner's addresses come from. */
+  const ofOwner = Effect.fnUntraced(function* (db: Db, { account, mode }: Owner) {
+    const own = yield* walletsOf(db, account)
+    const wallet = own.find((candidate) => candidate.mode === mode)
+    const xpub =
+      own.length === 0 ? settings.wallets[mode] : wallet && secrets.open(wallet.sealed, walletContext(account, mode))
+    return xpub === undefined ? yield* new WalletNotConfigured({ mode }) : poolOf(xpub, mode)
+  })
+
+  /** The pool of a wallet; undefined where its key is no longer in the configuration or an account. */
+  const byFingerprint = Effect.fnUntraced(function* (fingerprint: string) {
+    const known = pools.get(fingerprint)
+    if (known !== undefined) return known
+    const own = yield* walletBy(reader, fingerprint)
+    return own && poolOf(secrets.open(own.sealed, walletContext(own.account, own.mode)), own.mode)
+  })
+
+  const configured = (["live", "test"] as const).flatMap((mode) => {
+    const xpub = settings.wallets[mode]
+    return xpub === undefined ? [] : [poolOf(xpub, mode)]
+  })
+
+  return { configured, ofOwner, byFingerprint, all: () => [...pools.values()] }
+})
 
 /** Pause between two rounds of vetting, so that a burst of payments does not become a burst of calls. */
 const vetPace = Duration.seconds(1)

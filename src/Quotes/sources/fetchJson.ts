@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, Either, Option, type Scope } from "effect"
 import { parseWithTexts } from "../../Domain/Json.ts"
-import { makeHttpClient, readBody, textOf, tooLong } from "../../lib/httpClient.ts"
+import { makeHttpClient, readBody, readText, tooLong } from "../../lib/httpClient.ts"
 import { PriceSourceError } from "./PriceSource.ts"
 
 /** For one request: connecting, sending, and reading the response to its end. */
@@ -49,7 +49,7 @@ export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(makeHt
         readBody(response, async (body) => ({
           status: response.statusCode,
           headers: response.headers,
-          body: await textOf(body, maxAnswerBytes)
+          body: await readText(body, maxAnswerBytes)
         }))
       ),
       Effect.mapError((cause) => failed(reasonOf(cause))),
