@@ -46,7 +46,7 @@ import {
   examineUse
 } from "./Doctor/storeFindings.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
-import { makeHttpClient, readBody, readText } from "./lib/httpClient.ts"
+import { bodyText, makeHttpClient, readBody } from "./lib/httpClient.ts"
 import { lossOf } from "./Payments/addresses/lostDatabase.ts"
 import type { PriceStatus } from "./Quotes/Prices.ts"
 import { readPrices } from "./Quotes/readPrices.ts"
@@ -73,7 +73,7 @@ const withLostFiles = ({ database, server: { host, port } }: SettingsShape): Eff
     const url = new URL(`http://${name.includes(":") ? `[${name}]` : name}:${port}/readyz`)
     const client = yield* makeHttpClient(deadline)
     const response = yield* client.send({ url, method: "GET", maxBytes })
-    return yield* readBody(response, async (body): Promise<unknown> => JSON.parse(await readText(body, maxBytes)))
+    return yield* readBody(response, async (body): Promise<unknown> => JSON.parse(await bodyText(body, maxBytes)))
   }).pipe(
     Effect.scoped,
     Effect.flatMap(Schema.decodeUnknown(Readiness)),

@@ -92,30 +92,30 @@ const inputOf = (operation: AnyOperation, { headers }: IncomingMessage, body: Bo
   })
 }
 
-/** Receives a request. Returns the effect that answers it. */
+/** Receives a request. Returns what answers it. */
 const receive = Effect.fnUntraced(function* (
   request: IncomingMessage,
   body: Effect.Effect<Body>,
   { access, path: socket }: ControlSocket
-): Effect.fn.Return<Effect.Effect<OperationAnswer, never, ControlServices>> {
+): Effect.fn.Return<{ readonly answer: Effect.Effect<OperationAnswer, never, ControlServices> }> {
   const [path = "", ...queries] = (request.url ?? "").split("?")
-  if (path === "/" && request.method === "GET") return Effect.succeed({ status: 200, body: directory })
+  if (path === "/" && request.method === "GET") return { answer: Effect.succeed({ status: 200, body: directory }) }
   const operation = byPath.get(path)
-  if (operation === undefined) return Effect.succeed(unknown)
+  if (operation === undefined) return { answer: Effect.succeed(unknown) }
   if (request.method !== "POST" && !(request.method === "GET" && operation.access === "read")) {
     const takes = operation.access === "read" ? ["GET", "POST"] : ["POST"]
     const refused = ownError("METHOD_NOT_ALLOWED", `This operation takes ${takes.join(" or ")}.`)
-    return Effect.succeed({ ...refused, allow: takes.join(", ") })
+    return { answer: Effect.succeed({ ...refused, allow: takes.join(", ") }) }
   }
   if (access === "read" && operation.access !== "read") {
-    return Effect.succeed(ownError("FORBIDDEN", Forbidden.at(socket).message))
+    return { answer: Effect.succeed(ownError("FORBIDDEN", Forbidden.at(socket).message)) }
   }
   const input = inputOf(operation, request, yield* body, queries.join("?"))
   if (Either.isLeft(input)) {
     const { code, details, message } = input.left
-    return Effect.succeed(errorAnswer(code, message, details))
+    return { answer: Effect.succeed(errorAnswer(code, message, details)) }
   }
-  return answerTo(operation, input.right, { via: "socket", who: userOf(request) })
+  return { answer: answerTo(operation, input.right, { via: "socket", who: userOf(request) }) }
 })
 
 /** Completes once the connection is closed: the answer has been read, or is not in memory any longer. */
@@ -159,7 +159,7 @@ type Run = (request: Effect.Effect<void, never, ControlServices>) => void
 const respondAt =
   (at: ControlSocket, run: Run, turns: Effect.Semaphore): Respond =>
   (request, arriving) =>
-    Effect.flatMap(receive(request, arriving, at), (answer) =>
+    Effect.flatMap(receive(request, arriving, at), ({ answer }) =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function* () {
           yield* restore(turns.take(1))

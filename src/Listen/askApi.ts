@@ -1,6 +1,6 @@
 import { Data, Effect } from "effect"
 import { cut } from "../Domain/wellFormed.ts"
-import { type HttpClient, makeHttpClient, readBody, readText } from "../lib/httpClient.ts"
+import { bodyText, type HttpClient, makeHttpClient, readBody } from "../lib/httpClient.ts"
 
 /** An API with the key for it. */
 export interface ListenApi {
@@ -49,7 +49,7 @@ export const askApi = Effect.fn("Listen.ask")(function* (
   const response = yield* sent.pipe(Effect.mapError(unavailable), inTime)
   const { statusCode: status = 0 } = response
   if (status >= 200 && status < 300) return response
-  const read = readBody(response, (body) => readText(body, maxErrorBytes))
+  const read = readBody(response, (body) => bodyText(body, maxErrorBytes))
   const text = yield* read.pipe(Effect.mapError(unavailable), inTime)
   const message = `${url} answered ${status}: ${saidIn(text)}`
   return yield* retryable.has(status) || status >= 500 ? new ApiUnavailable({ message }) : new ApiRefused({ message })

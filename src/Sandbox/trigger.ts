@@ -5,7 +5,7 @@ import { type EventKind, WebhookEvent } from "../Domain/Event.ts"
 import { randomToken } from "../Domain/Ids.ts"
 import { askApi, type ListenApi } from "../Listen/askApi.ts"
 import { type Follower, follow } from "../Listen/follow.ts"
-import { readBody, readText } from "../lib/httpClient.ts"
+import { bodyText, readBody } from "../lib/httpClient.ts"
 import { type PayingChain, pay } from "./pay.ts"
 import { smallAmounts } from "./smallAmounts.ts"
 
@@ -48,7 +48,7 @@ const create = Effect.fnUntraced(function* ({ api, chain, currency, kind }: Trig
   })
   const headers = { "content-type": "application/json" }
   const answer = yield* askApi(api, "POST", "/v1/payments", { headers, body })
-  const text = yield* readBody(answer, (body) => readText(body, 64 * 1024)).pipe(
+  const text = yield* readBody(answer, (body) => bodyText(body, 64 * 1024)).pipe(
     Effect.mapError(() => new NotTriggered({ message: `${api.url} broke off its answer` })),
     Effect.timeoutFail({ duration: patience, onTimeout: () => new NotTriggered({ message: "no answer in time" }) })
   )

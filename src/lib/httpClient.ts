@@ -33,6 +33,7 @@ export class RequestFailed extends Data.TaggedError("RequestFailed")<{
   readonly message: string
   /** Where it failed. A code of Node does not always tell. */
   readonly stage: "connecting" | "handshake" | "response"
+  readonly cause: unknown
 }> {}
 
 /** The code of a response that exceeds its bound. */
@@ -82,8 +83,8 @@ const systemAddresses = (host: string) =>
         catch: (error) => failure(error as Error, "connecting")
       })
 
-const failure = ({ code = "", message }: NodeJS.ErrnoException, stage: RequestFailed["stage"]) =>
-  new RequestFailed({ code, message, stage })
+const failure = (cause: NodeJS.ErrnoException, stage: RequestFailed["stage"]) =>
+  new RequestFailed({ code: cause.code ?? "", message: cause.message, stage, cause })
 
 /** Dials the addresses, each a little after the one before, and takes the first that connects. */
 const dial = (addresses: ReadonlyArray<string>, port: number) =>
@@ -268,13 +269,14 @@ export const bodyOf = (response: IncomingMessage): Readable =>
 /** Reads a response's body by `read`, and closes its connection where that fails or is interrupted. */
 export const readBody = <A>(response: IncomingMessage, read: (body: Readable) => Promise<A>) => {
   const body = bodyOf(response)
-  return Effect.onError(Effect.tryPromise({ try: () => read(body), catch: (cause) => cause }), () =>
-    Effect.sync(() => response.destroy())
+  return Effect.onError(
+    Effect.tryPromise({ try: () => read(body), catch: (cause) => failure(cause as Error, "response") }),
+    () => Effect.sync(() => response.destroy())
   )
 }
 
 /** A body as text. Rejects with `tooLong` as its code where it is longer, unpacked, than `maxBytes`. */
-export const readText = async (body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> => {
+export const bodyText = async (body: AsyncIterable<Buffer>, maxBytes: number): Promise<string> => {
   const parts: Array<Buffer> = []
   let bytes = 0
   for await (const part of body) {

@@ -1,4 +1,4 @@
-import { Option } from "effect"
+import { DateTime, Option } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { parseMoment } from "../../src/Domain/moment.ts"
@@ -34,9 +34,8 @@ it("a day is its beginning in UTC", () => expect(read("2026-01-31")).toBe("2026-
 
 it("a fraction of 1 to 9 digits counts up to the next millisecond, which compares as the fraction does", () => {
   void fc.assert(
-    fc.property(fc.date({ min: new Date(0), max: new Date("9999-12-31") }), fc.nat(999_999_999), (second, nanos) => {
-      fc.pre(!Number.isNaN(second.getTime()))
-      const whole = second.toISOString().slice(0, 19)
+    fc.property(fc.nat(253_402_214_400), fc.nat(999_999_999), (second, nanos) => {
+      const whole = DateTime.formatIso(DateTime.unsafeMake(second * 1000)).slice(0, 19)
       const digits = String(nanos).padStart(9, "0")
       const base = Date.parse(`${whole}Z`)
       for (let length = 1; length <= 9; length++) {

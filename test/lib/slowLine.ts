@@ -1,3 +1,4 @@
+// @effect-diagnostics globalTimers:off
 import dns from "node:dns"
 import { Effect } from "effect"
 import { vi } from "vitest"

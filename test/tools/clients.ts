@@ -40,7 +40,8 @@ const day = Effect.fnUntraced(function* (daemon: Daemon, chain: LocalChain, rece
   })
   const until = (kind: EventKind, { id }: PaymentObject) =>
     Effect.iterate(undefined, { while: () => !seen.has(`${kind} ${id}`), body: () => takeOne }).pipe(
-      Effect.timeoutFail({ duration: "1 minute", onTimeout: () => new Error(`no ${kind} of ${id}`) })
+      Effect.timeoutFail({ duration: "1 minute", onTimeout: () => `no ${kind} of ${id}` }),
+      Effect.orDieWith((late) => late)
     )
   const paid = (payment: PaymentObject, amount: bigint) =>
     Effect.zipRight(pay(chain, { ...payment, amount: String(amount) }), chain.mine())
@@ -54,7 +55,7 @@ const day = Effect.fnUntraced(function* (daemon: Daemon, chain: LocalChain, rece
     ]) {
       const { body, status } = yield* daemon.call<PaymentObject>("POST", "/v1/payments", { ...order, ...odd })
       if (status === 201) yield* until("payment.created", body)
-      else if (status !== 400) yield* Effect.dieMessage(`${JSON.stringify(odd)}: ${status}`)
+      else if (status !== 400) return yield* Effect.dieMessage(`${JSON.stringify(odd)}: ${status}`)
     }
   }
   const unpaid = yield* daemon.create({ ...order, expiresIn: 60 })

@@ -7,7 +7,14 @@
 import { Clock, Context, Duration, Effect, Either, FiberRef, Layer, Redacted } from "effect"
 import type { JsonBounds } from "../../Domain/JsonScan.ts"
 import { cut } from "../../Domain/wellFormed.ts"
-import { type HttpClient, makeHttpClient, percentDecoded, readBody, tooLong } from "../../lib/httpClient.ts"
+import {
+  type HttpClient,
+  makeHttpClient,
+  percentDecoded,
+  type RequestFailed,
+  readBody,
+  tooLong
+} from "../../lib/httpClient.ts"
 import { makeBatching } from "./batching.ts"
 import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./batchResponse.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"
@@ -98,10 +105,9 @@ const scrubber = (url: URL): ((text: string) => string) => {
   }
 }
 
-const reasonOf = (cause: unknown): RpcReason => {
+const reasonOf = ({ cause, code }: RequestFailed): RpcReason => {
   // A smaller request has fewer bytes and values in its response, but the same depth.
   if (cause instanceof ResponseTooLarge) return cause.excess === "depth" ? "garbage" : "too_large"
-  const { code = "" } = cause as { readonly code?: string }
   if (code === tooLong) return "too_large"
   // The names of Node's errors for what is no HTTP, and no gzip.
   return /^(HPE|Z)_/.test(code) ? "garbage" : "unreachable"
@@ -125,7 +131,7 @@ const providerClient = (client: HttpClient, url: URL): RpcClient => {
         }))
       }),
       slots.withPermits(1),
-      Effect.mapError((cause) => failed(reasonOf(cause), cause instanceof Error ? cause.message : String(cause))),
+      Effect.mapError((error) => failed(reasonOf(error), error.message || error.code)),
       Effect.timeoutFail({
         duration: deadline,
         onTimeout: () => failed("timeout", `no response within ${Duration.format(deadline)}`)

@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, Either, Option, type Scope } from "effect"
 import { parseWithTexts } from "../../Domain/Json.ts"
-import { makeHttpClient, readBody, readText, tooLong } from "../../lib/httpClient.ts"
+import { bodyText, makeHttpClient, type RequestFailed, readBody, tooLong } from "../../lib/httpClient.ts"
 import { PriceSourceError } from "./PriceSource.ts"
 
 /** For one request: connecting, sending, and reading the response to its end. */
@@ -28,10 +28,8 @@ export const answerAgeOf = (headers: Readonly<Record<string, unknown>>, asked: n
   return Math.max(apparent, said + came - asked)
 }
 
-const reasonOf = (cause: unknown): string => {
-  const { code = "no connection" } = cause as { readonly code?: string }
-  return code === tooLong ? `more than ${maxAnswerBytes} bytes` : `no answer (${code})`
-}
+const reasonOf = ({ code }: RequestFailed): string =>
+  code === tooLong ? `more than ${maxAnswerBytes} bytes` : `no answer (${code || "no connection"})`
 
 /** A client for price sources, until the scope closes. Redirects are not followed. */
 export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(makeHttpClient("30 seconds"), (client) =>
@@ -49,7 +47,7 @@ export const makeGet: Effect.Effect<Get, never, Scope.Scope> = Effect.map(makeHt
         readBody(response, async (body) => ({
           status: response.statusCode,
           headers: response.headers,
-          body: await readText(body, maxAnswerBytes)
+          body: await bodyText(body, maxAnswerBytes)
         }))
       ),
       Effect.mapError((cause) => failed(reasonOf(cause))),
