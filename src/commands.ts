@@ -21,7 +21,9 @@ import { paymentsCommand } from "./commands/payments.ts"
 import { restoreCommand } from "./commands/restore.ts"
 import { sandbox } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
-import { sweep } from "./commands/sweep.ts"
+import { broadcastCommand } from "./commands/sweepBroadcast.ts"
+import { planCommand } from "./commands/sweepPlan.ts"
+import { signCommand } from "./commands/sweepSign.ts"
 import { triggerCommand } from "./commands/trigger.ts"
 import type { CommandNames } from "./commands/usage.ts"
 import { wallet } from "./commands/wallet.ts"
@@ -139,6 +141,12 @@ const auditCommand = commandOf(listAudit, {
     ),
   explain: (acts, { limit }) => (acts.length < limit ? undefined : `There may be more: --before ${acts.at(-1)?.id}`)
 })
+
+/** `tilld sweep`: collects the money, and sends refunds. */
+const sweep = Command.make("sweep").pipe(
+  Command.withDescription("Collect the money of receiving addresses, and send refunds: plan, sign offline, broadcast"),
+  Command.withSubcommands([planCommand, signCommand, broadcastCommand])
+)
 
 /** Every command of the program, each in a file of its own. What runs it, and what its errors end with, is in cli.ts. */
 export const tilld = Command.make("tilld").pipe(

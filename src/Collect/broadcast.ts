@@ -14,11 +14,11 @@ import type { PlannedRefund } from "./candidates.ts"
 import type { Settled } from "./facts.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
-import type { Plan, PlannedMove } from "./Plan.ts"
+import type { Plan } from "./Plan.ts"
 import { accountFor, type Beginning } from "./reconcile.ts"
 import type { Signed } from "./Signed.ts"
-import { checkStanding, findMined, foreignProblem, type MinedAt } from "./standing.ts"
-import { type Ready, verifySigned } from "./verifySigned.ts"
+import { type Ready, verifySigned, withoutMoves } from "./Signed.ts"
+import { checkStanding, findMined, foreignProblem, type HeldBack, type MinedAt } from "./standing.ts"
 
 /** Transactions of one sender under way at once: nodes keep sixteen for certain (geth: txpool.accountslots). */
 const mostUnderWay = 16
@@ -270,28 +270,12 @@ const pursue = Effect.fn("Collect.pursue")(function* (run: Run, beginning: Begin
   }
 })
 
-/** What transactions of a plan send back. */
-const refundsIn = (plan: Plan, some: ReadonlyArray<Ready>) =>
-  some
-    .flatMap(({ moves }) => moves)
-    .flatMap((place): ReadonlyArray<PlannedRefund> => {
-      const move = plan.moves[place]
-      if (move?.refund === undefined) return []
-      const { address, amount, index, refund: id, token: currency = plan.coin } = move
-      return [{ id, address, index, currency, amount: BigInt(amount) }]
-    })
-
 /** Whether each transaction is not sent, or not again: of moves that are not due, or waiting for the nonce of such a one. */
-const withheld = (
-  plan: Plan,
-  ready: ReadonlyArray<Ready>,
-  paid: ReadonlySet<number>,
-  isDue: (move: PlannedMove) => boolean
-) => {
+const withheld = (ready: ReadonlyArray<Ready>, paid: ReadonlySet<number>, due: ReadonlyArray<boolean>) => {
   const senders = new Set<string>()
-  return ready.map(({ from, moves }, place) => {
-    if (paid.has(place)) return false
-    if (!moves.flatMap((at) => plan.moves[at] ?? []).every(isDue)) senders.add(from)
+  return ready.map(({ from, moves }, at) => {
+    if (paid.has(at)) return false
+    if (!moves.every((place) => due[place])) senders.add(from)
     return senders.has(from)
   })
 }
@@ -300,15 +284,19 @@ const withheld = (
  * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
  * What was begun goes on, whatever has happened since, without refunds that are no longer owed and authorizations that have ended.
  *
- * @param check before anything is sent: fails where it is not to be. Gives which of the refunds that are not paid yet are not owed
+ * @param check before anything is sent: fails where it is not to be. Gives which of the refunds that are not paid yet are not owed,
+ *   and why, and what has to stay at the addresses where nothing was begun
  */
 export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   access: ChainAccess,
   { journalPath, onProgress, patience, signed, xpub }: BroadcastRequest,
-  check: (unpaid: ReadonlyArray<PlannedRefund>, wasBegun: boolean) => Effect.Effect<ReadonlyArray<string>, E, R>
+  check: (
+    unpaid: ReadonlyArray<PlannedRefund>,
+    wasBegun: boolean
+  ) => Effect.Effect<{ readonly notOwed: ReadonlyMap<string, string>; readonly held: HeldBack }, E, R>
 ) {
   const { plan } = signed
-  const ready = yield* verifySigned(signed)
+  const whole = yield* verifySigned(signed)
   const journal = yield* openJournal(journalPath)
   const start = journal.entries.find((entry) => entry.event === "begun")
   if (start?.checksum !== signed.checksum && journal.entries.length > 0) {
@@ -320,7 +308,7 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   if (last?.event === "finished") return { result: last.result, wasFinished: true }
   const foreign = foreignProblem(access, plan, xpub)
   if (foreign !== undefined) return yield* collectRefusal(foreign)
-  const standing = start ?? (yield* checkStanding(access, plan, ready))
+  const begun = start && (yield* withoutMoves(signed, whole, start.left))
   const sent = new Map<number, number>()
   const paid = new Set<number>()
   for (const entry of journal.entries) {
@@ -328,24 +316,40 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
     if (entry.event === "confirmed") paid.add(entry.place)
     if (entry.event === "fell out") paid.delete(entry.place)
   }
-  const unpaid = () =>
-    refundsIn(
-      plan,
-      ready.filter((_, place) => !paid.has(place))
+  const unpaid = () => {
+    const places = (begun ?? whole).flatMap(({ moves }, at) => (paid.has(at) ? [] : moves))
+    const moves = places.flatMap((place) => plan.moves[place] ?? [])
+    return moves.flatMap(({ address, amount, index, refund: id, token: currency = plan.coin }) =>
+      id === undefined ? [] : [{ id, address, index, currency, amount: BigInt(amount) }]
     )
-  if (start !== undefined && unpaid().length > 0) {
-    // A refund that one provider alone shows may not be paid.
-    const seen = yield* readingBy(access, { mustBeTwo: true }, (client) => findMined(client, ready))
-    for (const place of ready.keys()) if (seen.every((found) => found[place] !== undefined)) paid.add(place)
   }
-  const notOwed = yield* check(unpaid(), start !== undefined)
+  if (begun !== undefined && unpaid().length > 0) {
+    // A refund that one provider alone shows may not be paid.
+    const seen = yield* readingBy(access, { mustBeTwo: true }, (client) => findMined(client, begun))
+    for (const at of begun.keys()) if (seen.every((found) => found[at] !== undefined)) paid.add(at)
+  }
+  const { held, notOwed } = yield* check(unpaid(), start !== undefined)
+  const { before, block, lacking } = start
+    ? { ...start, lacking: new Map<string, string>() }
+    : yield* checkStanding(access, plan, whole, held)
+  const reasons = plan.moves.map((move) => notOwed.get(move.refund ?? "") ?? lacking.get(move.address.toLowerCase()))
+  const left = start?.left ?? reasons.flatMap((why, place) => (why === undefined ? [] : [place]))
+  if (left.length === plan.moves.length) {
+    return yield* collectRefusal(`${reasons[0]}. Nothing was sent: make a new plan`)
+  }
+  for (const why of new Set(reasons)) {
+    if (why !== undefined) yield* onProgress(`${why}. ${start ? "What sends it is not sent again" : "It is left out"}`)
+  }
+  const ready = begun ?? (yield* withoutMoves(signed, whole, left))
   const isEnded = start !== undefined && (yield* readPricedHead(access)).time >= plan.validBefore
-  const isLate = ({ way }: PlannedMove) => isEnded && way === "authorization"
-  const left = withheld(plan, ready, paid, (move) => !notOwed.includes(move.refund ?? "") && !isLate(move))
-  const beginning = start ?? { checksum: signed.checksum, ...standing }
+  const due = plan.moves.map(
+    ({ way }, place) => !(reasons[place] || left.includes(place) || (isEnded && way === "authorization"))
+  )
+  const stays = withheld(ready, paid, due)
+  const beginning = { checksum: signed.checksum, left, block, before }
   if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
   const all = ready.map((ready, place): Progress => {
-    const isWithheld = left[place] === true
+    const isWithheld = stays[place] === true
     const state = isWithheld ? "lost" : "open"
     return { ready, place, step: sent.get(place), sentAt: 0, mined: undefined, isWithheld, state }
   })

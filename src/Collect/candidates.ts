@@ -1,16 +1,18 @@
 /** What may move: the balances of addresses, or exceptions that go back, without what a rule or the chain itself refuses. */
 import { Array as Arr, type BigDecimal, Effect, Either, Option } from "effect"
 import { formatUnits } from "viem"
-import { type ChainAccess, reading } from "../Chains/providers/chainAccess.ts"
+import { type ChainAccess, reading, readingBy } from "../Chains/providers/chainAccess.ts"
 import { sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
+import { chainTraits } from "../Domain/Chain.ts"
+import { nativeToken } from "../Domain/Currency.ts"
 import { quantityText } from "../Domain/quantityText.ts"
 import type { PriceOf } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
-import { awaitedAt, awaitedText, byAddress, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
+import { awaitedText, byAddress, heldAt, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { collectRefusal } from "./CollectRefused.ts"
-import { type Asset, holdingKey, readHoldings } from "./holdings.ts"
+import { type Asset, assetsOf, holdingKey, readHoldings } from "./holdings.ts"
 import type { LeftOut } from "./Plan.ts"
 import { gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
 
@@ -23,6 +25,10 @@ export interface PlannedRefund {
   readonly amount: bigint
   /** How many transactions that the address has sent tilld has noted; 0 if absent. */
   readonly notedTransactions?: number
+  /** Base units of the currency at the address that count for its payment; 0 if absent. */
+  readonly kept?: bigint
+  /** Why it is not decided on yet. */
+  readonly undecidable?: string | undefined
 }
 
 /** What is asked for. */
@@ -38,7 +44,6 @@ export interface PlanRequest {
   /** Wei for a unit of gas. */
   readonly maxFee: bigint | undefined
   readonly feeSteps: number
-  readonly includeOpen: boolean
   /** Instead of a collection. */
   readonly refunds: ReadonlyArray<PlannedRefund>
   readonly price: PriceOf
@@ -76,18 +81,19 @@ export const separate = <A>(all: Iterable<Either.Either<A, LeftOut>>) => {
 const nameKey = "name that one's extended public key (--xpub)"
 
 /** The head, and what addresses have then. */
+const readHead = (client: RpcClient, assets: ReadonlyArray<Asset>, addresses: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const [head] = yield* sendBatch(client, [getPricedHead])
+    return { head, holdings: yield* readHoldings(client, assets, addresses, head) }
+  })
+
 export const readAtHead = (access: ChainAccess, assets: ReadonlyArray<Asset>, addresses: ReadonlyArray<string>) =>
-  reading(access, (client) =>
-    Effect.gen(function* () {
-      const [head] = yield* sendBatch(client, [getPricedHead])
-      return { head, holdings: yield* readHoldings(client, assets, addresses, head) }
-    })
-  )
+  reading(access, (client) => readHead(client, assets, addresses))
 
 /** The balances that may move, and those that a rule leaves out. */
 export const choose = Effect.fnUntraced(function* (
   access: ChainAccess,
-  { includeOpen, onProgress, received, xpub }: PlanRequest,
+  { onProgress, received, xpub }: PlanRequest,
   assets: ReadonlyArray<Asset>
 ) {
   const wallet = hdWallet(xpub)
@@ -98,33 +104,61 @@ export const choose = Effect.fnUntraced(function* (
     assets,
     groups.map(([{ address }]) => address)
   )
-  const whyNot = (all: (typeof groups)[number]): string | undefined => {
-    const [{ address, index }] = all
-    if (wallet.address(index) !== address) return `it is of another wallet: ${nameKey}`
-    const awaited = includeOpen ? undefined : awaitedAt(all)
-    return awaited && `payment ${awaited.payment} ${awaitedText[awaited.is]}`
-  }
   return separate(
     groups.flatMap((all) => {
       const [{ address, index }] = all
-      const why = whyNot(all)
+      const isOther = wallet.address(index) !== address
       return assets.flatMap((asset) => {
-        const amount = holdings.get(holdingKey(asset.symbol, address))
-        return amount === undefined ? [] : [decided<Candidate>({ address, index, asset, amount }, why)]
+        const has = holdings.get(holdingKey(asset.symbol, address))
+        if (has === undefined) return []
+        const held = heldAt(all, asset.symbol)
+        const free = has - (held?.amount ?? 0n)
+        const waits = held && free <= 0n ? `payment ${held.payment} ${awaitedText[held.is]}` : undefined
+        const one: Candidate = { address, index, asset, amount: free > 0n ? free : has }
+        return [decided(one, isOther ? `it is of another wallet: ${nameKey}` : waits)]
       })
     })
   )
 })
 
-/** The exceptions that go back, each of which must be there to the unit. */
-export const chooseRefunds = Effect.fnUntraced(function* (
+/**
+ * Why refunds are not paid, by their ids: one is not decided on yet, or its address has less at the head of one of two providers,
+ * beside what counts for the payment and goes back before.
+ */
+export const uncovered = Effect.fn("Collect.uncovered")(function* (
   access: ChainAccess,
+  refunds: ReadonlyArray<PlannedRefund>
+) {
+  const assets = assetsOf(access.chain).filter(({ symbol }) => refunds.some(({ currency }) => currency === symbol))
+  const addresses = [...new Set(refunds.map(({ address }) => address))]
+  const heads = yield* readingBy(access, { mustBeTwo: true }, (client) => readHead(client, assets, addresses))
+  const found = new Map<string, string>()
+  const taken = new Map<string, bigint>()
+  for (const { address, amount, currency, id, kept = 0n, notedTransactions = 0, undecidable } of refunds) {
+    const key = holdingKey(currency, address)
+    const { mostGas } = chainTraits[access.chain.chain]
+    // What was noted of the address may have paid its gas out of the coin that counts.
+    const gas = currency === nativeToken(access.chain.chain) ? BigInt(notedTransactions) * mostGas : 0n
+    const before = taken.get(key) ?? (kept > gas ? kept - gas : 0n)
+    const has = heads.map(({ holdings }) => (holdings.get(key) ?? before) - before)
+    const free = has.reduce((least, one) => (one > least ? least : one > 0n ? one : 0n), amount)
+    const shown = (of: bigint) => formatUnits(of, assets.find(({ symbol }) => symbol === currency)?.decimals ?? 0)
+    if (undecidable !== undefined) found.set(id, `${id} waits: ${undecidable}`)
+    else if (free >= amount) taken.set(key, before + amount)
+    else {
+      const why = `${id} is ${shown(amount)} ${currency}, and ${address} has ${shown(free)} for it, beside what counts for its payment: look in a block explorer, send it back with another wallet unless it was sent, and note that by tilld payments refunded ${id} --tx HASH`
+      found.set(id, why)
+    }
+  }
+  return found
+})
+
+/** The exceptions that go back. */
+export const chooseRefunds = Effect.fnUntraced(function* (
   { refunds, xpub }: PlanRequest,
   assets: ReadonlyArray<Asset>
 ) {
   const wallet = hdWallet(xpub)
-  const addresses = [...new Set(refunds.map(({ address }) => address))]
-  const left = new Map((yield* readAtHead(access, assets, addresses)).holdings)
   const movable: Array<Candidate> = []
   for (const { address, amount, currency, id, index } of refunds) {
     const asset = assets.find(({ symbol }) => symbol === currency)
@@ -136,15 +170,6 @@ export const chooseRefunds = Effect.fnUntraced(function* (
     if (wallet.address(index) !== address) {
       return yield* collectRefusal(`${id} is at ${address}, of another wallet: ${nameKey}`)
     }
-    const key = holdingKey(currency, address)
-    const has = left.get(key) ?? 0n
-    if (has < amount) {
-      const shown = (units: bigint) => formatUnits(units, asset.decimals)
-      return yield* collectRefusal(
-        `${id} is ${shown(amount)} ${currency}, and ${address} has ${shown(has)}: send it back with another wallet, and note that by tilld payments refunded ${id} --tx HASH`
-      )
-    }
-    left.set(key, has - amount)
     movable.push({ address, index, asset, amount, refund: id })
   }
   return { movable, leftOut: [] }

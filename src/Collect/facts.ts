@@ -9,9 +9,9 @@ import { hasSucceeded, receiptReader } from "../Chains/rpc/transactionMethods.ts
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { mostApart, type Plan } from "./Plan.ts"
+import type { Ready } from "./Signed.ts"
 import { type MinedAt, readPlanned, readUsed } from "./standing.ts"
 import { authorizationsOf } from "./transactions.ts"
-import type { Ready } from "./verifySigned.ts"
 
 const getPaid = receiptReader(
   "transactionHash",

@@ -26,6 +26,8 @@ const Entry = Schema.Union(
     /** Of the signed file. */
     checksum: Schema.String,
     block: Schema.Number,
+    /** The places of the moves that are left out. */
+    left: Schema.Array(Schema.Number),
     /** What the addresses had then: base units by currency and address. */
     before: Schema.Record({ key: Schema.String, value: Schema.String.pipe(Schema.pattern(/^\d{1,78}$/)) })
   }),

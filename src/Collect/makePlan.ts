@@ -11,6 +11,7 @@ import { chainTraits } from "../Domain/Chain.ts"
 import { quantityText } from "../Domain/quantityText.ts"
 import { usdOf, usdText } from "../Domain/usdValue.ts"
 import { hdWallet } from "../Payments/addresses/hdWallet.ts"
+import { byAddress, heldAt } from "../Payments/addresses/receivedPayment.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import {
   type Candidate,
@@ -21,7 +22,8 @@ import {
   type PlanRequest,
   readAtHead,
   separate,
-  simulate
+  simulate,
+  uncovered
 } from "./candidates.ts"
 import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
 import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
@@ -82,7 +84,7 @@ interface Basis {
   readonly request: PlanRequest
   readonly coin: Asset
   readonly costs: Costs
-  /** What the addresses have of the coin. */
+  /** What the addresses have of the coin, without what has to stay: that pays for no gas. */
   readonly holdings: Holdings
   readonly nonces: ReadonlyMap<string, number>
 }
@@ -126,29 +128,30 @@ const wayOf = Effect.fnUntraced(function* (
   return way
 })
 
-/** Wei that moving it costs at present, about. */
-const presentCost = ({ asset, gas }: Movable, costs: Costs, way: WayOfToken | undefined): bigint => {
+/** Wei that moving it costs at present, about; a signed refund as if it went alone. */
+const presentCost = ({ asset, gas, refund }: Movable, costs: Costs, way: WayOfToken | undefined): bigint => {
   const single = BigInt(costs.dataFees.single)
   if (asset.contract === undefined) return gas * costs.price + single
-  if (way?.extraGas !== undefined) return shareOf(gas, way.extraGas) * costs.price
+  const around = refund === undefined ? 0n : BigInt(costs.gas.batch)
+  if (way?.extraGas !== undefined) return (shareOf(gas, way.extraGas) + around) * costs.price
   return (gas + BigInt(costs.gas.funding)) * costs.price + 2n * single
 }
 
-/** Why it is not worth moving; undefined where it is, and for refunds, whose amount is owed. */
+/** Why it is not worth moving; undefined where it is. Of a refund, whose amount is owed, only that its gas costs more. */
 const worthless = (
   { coin, request: { minUsd, price } }: Basis,
   { amount, asset, refund }: Candidate,
   cost: bigint
 ): string | undefined => {
-  if (refund !== undefined) return undefined
   const usd = usdOf(price, asset, amount)
   const gas = usdOf(price, coin, cost)
   if (usd === undefined) {
-    return BigDecimal.isZero(minUsd)
+    return BigDecimal.isZero(minUsd) || refund !== undefined
       ? undefined
       : `no price of ${asset.symbol} is known: --min-usd 0 takes it whatever it is worth`
   }
-  if (BigDecimal.lessThan(usd, minUsd)) return `it is worth ${usdText(usd)} USD, below --min-usd`
+  if (refund === undefined && BigDecimal.lessThan(usd, minUsd))
+    return `it is worth ${usdText(usd)} USD, below --min-usd`
   return gas !== undefined && BigDecimal.lessThanOrEqualTo(usd, gas)
     ? `it is worth ${usdText(usd)} USD, and its gas costs ${usdText(gas)}`
     : undefined
@@ -171,7 +174,7 @@ const movesOf = (basis: Basis, ways: ReadonlyArray<WayOfToken>, own: Arr.NonEmpt
     const worth = { ...one, amount: isRest ? has : amount }
     const why =
       amount === 0n ? "it is less than its gas may cost" : worthless(basis, worth, presentCost(one, costs, way))
-    if (why !== undefined) return Either.left(leftOutOf(one, why))
+    if (why !== undefined && refund === undefined) return Either.left(leftOutOf(one, why))
     const move = {
       ...(isCoin ? {} : { token: asset.symbol }),
       ...(refund === undefined ? {} : { refund }),
@@ -236,7 +239,7 @@ const refuseUsed = Effect.fnUntraced(function* (access: ChainAccess, plan: Plan)
   )
 })
 
-/** The plan, and whether fees that tokens keep would have been seen. */
+/** The plan, whether fees that tokens keep would have been seen, and what is said of refunds that pay less than their gas. */
 export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAccess, request: PlanRequest) {
   const { chain, chainId, mode } = access.chain
   const [coin, ...tokens] = assetsOf(access.chain)
@@ -250,7 +253,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const there = all.map(({ symbol }) => symbol).join(", ")
   if (unknown !== undefined) return yield* collectRefusal(`${unknown} is not on ${chain}: there are ${there}`)
   const wanted = all.filter(({ symbol }) => currencies?.includes(symbol) ?? true)
-  const chosen = yield* refunds.length > 0 ? chooseRefunds(access, request, all) : choose(access, request, wanted)
+  const chosen = yield* refunds.length > 0 ? chooseRefunds(request, all) : choose(access, request, wanted)
   const [candidates, tooMany] = Arr.splitAt(chosen.movable, mostMoves)
   const [first] = candidates
   if (first === undefined) return yield* nothingMoves(chosen.leftOut)
@@ -262,10 +265,17 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
     const why = `${address} has sent ${quantityText(sent, "transaction")}, and tilld knows of ${noted}: one of them may have sent ${id} back already. Run the broadcast that sent it to its end. If there is none, or it failed, look in a block explorer, send the refund with another wallet unless it was sent, and note it by tilld payments refunded ${id} --tx HASH`
     if (sent > noted) return yield* collectRefusal(why)
   }
+  const [missed] = refunds.length === 0 ? [] : (yield* uncovered(access, refunds)).values()
+  if (missed !== undefined) return yield* collectRefusal(missed)
   yield* request.onProgress(`simulating ${quantityText(candidates.length, "transfer")}`)
   const simulated = yield* reading(access, (client) => simulate(client, request, candidates))
   const costs = yield* readCosts(access, request, { moves: candidates.length, receiver: first.address, sponsor })
-  const basis: Basis = { request, coin, costs, holdings, nonces }
+  const free = new Map(holdings)
+  for (const all of byAddress(request.received)) {
+    const key = holdingKey(coin.symbol, all[0].address)
+    free.set(key, missing(holdings.get(key) ?? 0n, heldAt(all, coin.symbol)?.amount ?? 0n))
+  }
+  const basis: Basis = { request, coin, costs, holdings: free, nonces }
   const validBefore = head.time + authorizedFor
   const ways: Array<WayOfToken> = []
   for (const asset of tokens) {
@@ -295,5 +305,10 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const problem = planProblem(plan, { allow: [], feeCeiling: BigInt(costs.fees.at(-1)?.most ?? 0) })
   if (problem !== undefined) return yield* collectRefusal(problem)
   yield* refuseUsed(access, plan)
-  return { plan, seesFees: simulated.seesFees }
+  const dear = simulated.movable.flatMap((one) => {
+    const way = ways.find(({ token }) => token.symbol === one.asset.symbol)
+    const why = worthless(basis, one, presentCost(one, costs, way))
+    return one.refund && why ? [`${one.refund}: ${why}`] : []
+  })
+  return { plan, seesFees: simulated.seesFees, dear: dear.join("; ") }
 })

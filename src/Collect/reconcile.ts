@@ -77,6 +77,7 @@ const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts 
 /** What was there when the broadcast began: base units by `holdingKey`. */
 export interface Beginning {
   readonly block: number
+  readonly left: ReadonlyArray<number>
   readonly before: Readonly<Record<string, string>>
 }
 
@@ -135,7 +136,9 @@ const accountBy = (
       const warning = mayCome ? `; it was sent, and may still be made${until}: do not pay it otherwise before` : ""
       const why = facts.used.get(place)
         ? `its authorization was carried out otherwise: look in a block explorer for ${facts.madeBy.get(place) ?? "who did"}`
-        : `it was not moved: its transaction failed, or was given up${warning}`
+        : beginning.left.includes(place)
+          ? "it was left out"
+          : `it was not moved: its transaction failed, or was given up${warning}`
       differences.push({ address, currency, amount: `${lacks}`, why: done ? "its token kept it as a fee" : why })
     }
     if (done === undefined) continue

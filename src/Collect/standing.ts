@@ -1,6 +1,6 @@
 /** Whether a signed plan still fits the chain: nonces, balances, fees, the sponsor. Each thing that does not is a refusal. */
 import { Array as Arr, Effect, Order } from "effect"
-import { formatUnits } from "viem"
+import { formatUnits, getAddress } from "viem"
 import { type ChainAccess, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { readContractViews, type ViewResult } from "../Chains/rpc/contractViews.ts"
 import { optional, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
@@ -16,9 +16,9 @@ import { isUsed, usedView } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { gwei } from "./fees.ts"
 import { assetsOf, holdingKey, readHoldings } from "./holdings.ts"
-import { type Plan, tokenOf } from "./Plan.ts"
+import type { Plan } from "./Plan.ts"
+import type { Ready } from "./Signed.ts"
 import { authorizationsOf, mostOf } from "./transactions.ts"
-import type { Ready } from "./verifySigned.ts"
 
 const getMined = receiptReader("transactionHash", "blockHash", "blockNumber")
 
@@ -137,43 +137,39 @@ const movedNonce = (ready: ReadonlyArray<Ready>, { nonces }: Standing): string |
   return undefined
 }
 
-/** What an address lacks of a token that is to move. */
-const lackingToken = (plan: Plan, { holdings, used }: Standing) => {
-  const needs = new Map<string, bigint>()
-  for (const [place, move] of plan.moves.entries()) {
-    if (move.token === undefined || used.get(place) === true) continue
-    const key = holdingKey(move.token, move.address)
-    const need = (needs.get(key) ?? 0n) + BigInt(move.amount)
-    const has = holdings.get(key) ?? 0n
-    if (has < need) {
-      const shown = (amount: bigint) => formatUnits(amount, tokenOf(plan, move)?.decimals ?? 0)
-      return `${move.address} has ${shown(has)} ${move.token}, and the plan moves ${shown(need)}: it has less than when the plan was made. ${planAgain}`
-    }
-    needs.set(key, need)
-  }
-  return undefined
-}
+/** What has to stay at addresses, and what is said where it would not: by `holdingKey`. */
+export type HeldBack = ReadonlyMap<string, { readonly amount: bigint; readonly why: string }>
 
-/** What a sender lacks of the coin, with what the sponsor is to send it. */
-const lackingCoin = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings }: Standing) => {
-  const left = new Map(holdings)
-  const take = (address: string, amount: bigint) => {
-    const key = holdingKey(plan.coin, address)
-    left.set(key, (left.get(key) ?? 0n) - amount)
+/** Why addresses (lower case) cannot move what they are to. What others have carried out has left already. */
+const lackingAt = (plan: Plan, ready: ReadonlyArray<Ready>, { holdings, used }: Standing, held: HeldBack) => {
+  const needs = new Map<string, bigint>()
+  const take = (currency: string, address: string, amount: bigint) => {
+    const key = holdingKey(currency, address)
+    needs.set(key, (needs.get(key) ?? 0n) + amount)
+  }
+  for (const [place, { address, amount, token }] of plan.moves.entries()) {
+    if (token !== undefined && used.get(place) !== true) take(token, address, BigInt(amount))
   }
   for (const unsent of ready) {
-    const [variant] = unsent.variants
-    take(unsent.from, mostOf(unsent))
+    const [{ to, value }] = unsent.variants
+    take(plan.coin, unsent.from, mostOf(unsent))
     // A funding: what it brings is there before its move is sent.
-    if (unsent.index === undefined && unsent.moves.length === 0) take(variant.to ?? "", -variant.value)
+    if (unsent.index === undefined && unsent.moves.length === 0) take(plan.coin, to ?? "", -value)
   }
-  const lackOf = (address: string) => -(left.get(holdingKey(plan.coin, address)) ?? 0n)
-  const short = addressesOf(plan).find((address) => lackOf(address) > 0n)
-  if (short === undefined) return undefined
-  const lack = `lacks ${formatUnits(lackOf(short), 18)} ${plan.coin}`
-  return short === plan.sponsor.address
-    ? `The sponsor ${short} ${lack} for the gas of what is to be sent: send it that much, and run this again`
-    : `${short} ${lack} of what the plan moves and pays: it has less than when the plan was made. ${planAgain}`
+  const found = new Map<string, string>()
+  for (const [key, need] of needs) {
+    const lack = need - (holdings.get(key) ?? 0n)
+    const stays = held.get(key)
+    if (need <= 0n || lack + (stays?.amount ?? 0n) <= 0n) continue
+    const [currency = "", address = ""] = key.split(" ")
+    const decimals = plan.tokens.find(({ symbol }) => symbol === currency)?.decimals ?? 18
+    const lacks = `${getAddress(address)} lacks ${formatUnits(lack, decimals)} ${currency}`
+    const short = isSameAddress(address, plan.sponsor.address)
+      ? `The sponsor ${lacks} for the gas of what is to be sent: send it that much, and run this again`
+      : `${lacks} of what the plan moves and pays: it has less than when the plan was made`
+    found.set(address, lack > 0n || stays === undefined ? short : stays.why)
+  }
+  return found
 }
 
 const endedAuthorizations = (plan: Plan, { head, used }: Standing): string | undefined =>
@@ -181,30 +177,30 @@ const endedAuthorizations = (plan: Plan, { head, used }: Standing): string | und
     ? `The plan's authorizations end, or have ended, at ${iso(plan.validBefore * 1000)}. ${planAgain}`
     : undefined
 
-/** Why a plan does not fit how the chain stands, by one provider. */
+/** Why nothing of a plan can be sent, by one provider. */
 const standingProblem = (plan: Plan, ready: ReadonlyArray<Ready>, standing: Standing): string | undefined =>
   standing.mined.some((at) => at !== undefined)
     ? "Some of it was sent already, by this file, another copy or another plan: put its journal back beside the signed file, or make a new plan for the rest."
-    : (movedNonce(ready, standing) ??
-      lackingToken(plan, standing) ??
-      lackingCoin(plan, ready, standing) ??
-      endedAuthorizations(plan, standing))
+    : (movedNonce(ready, standing) ?? endedAuthorizations(plan, standing))
 
 /**
- * Refuses a signed plan of which nothing was sent, where it does not fit by two providers. Gives what the addresses have: of what
- * the two differ on, as on what comes just now, the lower counts, and the rest as what came meanwhile.
+ * Refuses a signed plan of which nothing was sent, where it does not fit by two providers. Gives what the addresses have, and why
+ * some cannot move what they are to: of what the two differ on, as on what comes just now, the lower counts, and the rest as what
+ * came meanwhile.
  */
 export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
   access: ChainAccess,
   plan: Plan,
-  ready: ReadonlyArray<Ready>
+  ready: ReadonlyArray<Ready>,
+  held: HeldBack
 ) {
   const differ = (one: Standing, other: Standing) => {
     const [own, another] = [standingProblem(plan, ready, one), standingProblem(plan, ready, other)]
     return (own === undefined) === (another === undefined) ? undefined : `providers differ: ${own ?? another}`
   }
   const standings = yield* readingBy(access, { mustBeTwo: true, differ }, (client) => readStanding(client, plan, ready))
-  const problem = standingProblem(plan, ready, standings[0])
+  const lacking = new Map(standings.flatMap((each) => [...lackingAt(plan, ready, each, held)]))
+  const problem = standingProblem(plan, ready, standings[0]) ?? lacking.get(plan.sponsor.address.toLowerCase())
   if (problem !== undefined) return yield* collectRefusal(problem)
   const { baseFee } = yield* readPricedHead(access)
   const most = BigInt(plan.fees.at(-1)?.most ?? 0)
@@ -220,6 +216,7 @@ export const checkStanding = Effect.fn("Collect.checkStanding")(function* (
     )
   return {
     block: Math.min(...standings.map(({ head }) => head.number)),
-    before: Object.fromEntries(touchedBy(plan).map((key) => [key, `${lowest(key)}`]))
+    before: Object.fromEntries(touchedBy(plan).map((key) => [key, `${lowest(key)}`])),
+    lacking
   }
 })

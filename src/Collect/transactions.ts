@@ -28,6 +28,8 @@ export interface Unsent {
   readonly dataFee: bigint
   /** For each step of the fees. */
   readonly variants: Arr.NonEmptyReadonlyArray<Variant>
+  /** Of a batch: the smaller one that is sent instead where this move is left out. */
+  readonly without?: (place: number) => Unsent
 }
 
 const asAuthorization = (plan: Plan, token: PlannedToken, move: PlannedMove, place: number): Authorization => ({
@@ -77,28 +79,25 @@ const unsigned: Signature = { r: zeroHash, s: zeroHash, yParity: 0 }
 
 /** The sponsor's batches of authorizations. `signatures` are in the order of `authorizationsOf`. */
 const batches = (plan: Plan, signatures: ReadonlyArray<Signature>): ReadonlyArray<Unsent> => {
-  const all = authorizationsOf(plan)
-  const made: Array<Unsent> = []
-  for (let first = 0; first < all.length; first += mostInBatch) {
-    const part = all.slice(first, first + mostInBatch)
-    const calls = part.map(({ message, token }, i) => ({
-      target: token.contract as Hex,
-      // One that somebody has carried out already fails alone.
-      allowFailure: true,
-      callData: authorizedCall(message, signatures[first + i] ?? unsigned)
-    }))
-    made.push({
+  const all = authorizationsOf(plan).map(({ message, move, place, token }, i) => ({
+    ...{ move, place },
+    // One that somebody has carried out already fails alone.
+    ...{ target: token.contract as Hex, allowFailure: true },
+    callData: authorizedCall(message, signatures[i] ?? unsigned)
+  }))
+  return Arr.chunksOf(all, mostInBatch).map((part, i): Unsent => {
+    const made = (calls: typeof all): Unsent => ({
       ...{ from: plan.sponsor.address, index: undefined, after: undefined, dataFee: BigInt(plan.dataFees.batch) },
-      moves: part.map(({ place }) => place),
+      moves: calls.map(({ place }) => place),
       variants: variantsOf(plan, {
         to: multicall3Address,
         data: encodeFunctionData({ abi: multicall3Abi, functionName: "aggregate3", args: [calls] }),
-        nonce: plan.sponsor.nonce + made.length,
-        gas: part.reduce((sum, { move }) => sum + BigInt(move.gas), BigInt(plan.gas.batch))
+        nonce: plan.sponsor.nonce + i,
+        gas: calls.reduce((sum, { move }) => sum + BigInt(move.gas), BigInt(plan.gas.batch))
       })
     })
-  }
-  return made
+    return { ...made(part), without: (left) => made(part.filter(({ place }) => place !== left)) }
+  })
 }
 
 /** The sponsor's transaction that brings the gas of a move. */

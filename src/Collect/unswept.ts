@@ -8,9 +8,9 @@ import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type PriceOf, usdOf, usdText } from "../Domain/usdValue.ts"
 import {
-  awaitedAt,
   type awaitedText,
   byAddress,
+  heldAt,
   type ReceivedPayment,
   receivingPath
 } from "../Payments/addresses/receivedPayment.ts"
@@ -72,12 +72,13 @@ export const readUnswept = Effect.fn("Collect.readUnswept")(function* (
       const usd = usdOf(price, asset, amount)
       if (amount === 0n || (usd && BigDecimal.lessThan(usd, minUsd))) return []
       const gas = costOf(asset)
+      const held = heldAt(all, asset.symbol)
       const row: UnsweptRow = {
         ...{ chain, mode, account: first.account, path: receivingPath(first), address: first.address },
         ...{ payments: all.map(({ payment }) => payment), currency: asset.symbol, amount: `${amount}` },
         ...{ decimal: decimalText(`${amount}`, asset.decimals) ?? "", usd: usdText(usd), gasUsd: usdText(gas) },
         worthwhile: usd && gas && BigDecimal.greaterThan(usd, gas),
-        waitsFor: awaitedAt(all)?.is
+        waitsFor: held && held.amount >= amount ? held.is : undefined
       }
       return [row]
     })

@@ -1,21 +1,23 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
+import type { ChainAccess } from "../Chains/providers/chainAccess.ts"
 import { collectRefusal } from "../Collect/CollectRefused.ts"
-import type { PlannedRefund } from "../Collect/candidates.ts"
+import { type PlannedRefund, uncovered } from "../Collect/candidates.ts"
+import { holdingKey } from "../Collect/holdings.ts"
 import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { quantityText } from "../Domain/quantityText.ts"
-import { mostCollected, recordCollected } from "../Payments/addresses/collectedOperation.ts"
-import { awaitedAt, awaitedText, byAddress } from "../Payments/addresses/receivedPayment.ts"
+import { awaitedText, byAddress, heldAt, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
+import { mostCollected, recordCollected } from "../Payments/addresses/sweepOperations.ts"
 import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
 import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
-import { allReceived } from "./received.ts"
-import { openRefunds, untilRead, xpubOf } from "./sweepInputs.ts"
+import { repeatedTexts } from "./options.ts"
+import { openRefunds, receivedBut, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
 const sending = Effect.promise(() =>
@@ -41,54 +43,57 @@ class SweepIncomplete extends Data.TaggedError("SweepIncomplete")<{
   }
 }
 
-/**
- * Refuses to collect from addresses that this database does not have, since it could not note that, and from those of which
- * something is open. `takesOpen` takes these.
- */
-const checkCollected = Effect.fnUntraced(function* (
+/** What has to stay at addresses of which is collected. Refuses those that this database does not have: it could not note that. */
+const heldBack = (
   settings: SettingsShape,
-  { chain, mode, moves }: Signed["plan"],
-  takesOpen: boolean
-) {
-  const collected = moves.filter(({ refund }) => refund === undefined)
-  const received = byAddress(yield* allReceived(settings, { chain, mode }, undefined))
-  const known = new Map(received.map((all) => [all[0].address.toLowerCase(), all]))
-  for (const { address } of collected) {
-    const payments = known.get(address.toLowerCase())
-    if (payments === undefined) {
-      return yield* collectRefusal(
-        `${settings.database.path} has no money that came to ${address}: name the configuration that the plan was made with (--config). Nothing was sent`
-      )
+  received: ReadonlyArray<ReceivedPayment>,
+  plan: Signed["plan"],
+  addresses: ReadonlyArray<string>
+) =>
+  Effect.gen(function* () {
+    const known = new Map(byAddress(received).map((all) => [all[0].address.toLowerCase(), all]))
+    const held = new Map<string, { readonly amount: bigint; readonly why: string }>()
+    for (const address of addresses) {
+      const payments = known.get(address.toLowerCase())
+      if (payments === undefined) {
+        return yield* collectRefusal(
+          `${settings.database.path} has no money that came to ${address}: name the configuration that the plan was made with (--config). Nothing was sent`
+        )
+      }
+      for (const currency of [plan.coin, ...plan.tokens.map(({ symbol }) => symbol)]) {
+        const one = heldAt(payments, currency)
+        const why = one && `Payment ${one.payment} ${awaitedText[one.is]}, whose address is collected from`
+        if (one && why) held.set(holdingKey(currency, address), { amount: one.amount, why })
+      }
     }
-    const awaited = takesOpen ? undefined : awaitedAt(payments)
-    if (awaited !== undefined) {
-      return yield* collectRefusal(
-        `Payment ${awaited.payment} ${awaitedText[awaited.is]}, whose address is collected from: make a new plan without --include-open, or send this one with it. Nothing was sent`
-      )
-    }
-  }
-})
+    return held
+  })
 
-/** Which of these refunds are not owed: not open, or not what the plan sends back. */
+/** Which of these refunds are not paid, and why: not open, not of what the plan sends back, or not there. */
 const notOwed = Effect.fnUntraced(function* (
   settings: SettingsShape,
-  network: Network,
+  access: ChainAccess,
   wanted: ReadonlyArray<PlannedRefund>
 ) {
   const ids = wanted.map(({ id }) => id)
-  const open = yield* openRefunds(settings, network, ids)
-  return wanted.flatMap(({ address, amount, currency, id }) => {
-    const found = open.find((one) => one.id === id)
-    if (isSameAddress(found?.address, address) && found?.amount === amount && found.currency === currency) return []
-    const why = found === undefined ? "is not an open exception" : "is of another amount or address"
-    return [{ id, why: `${id} ${why}: tilld payments exceptions shows those that are open` }]
-  })
+  const open = yield* openRefunds(settings, access.chain, ids, true)
+  const found = new Map<string, string>()
+  const owed: Array<PlannedRefund> = []
+  for (const { address, amount, currency, id } of wanted) {
+    const one = open.find((one) => one.id === id)
+    // It may have become more: the rest stays.
+    const fits = isSameAddress(one?.address, address) && one?.currency === currency && one.amount >= amount
+    const why = one === undefined ? "is not an open exception" : "is of another amount or address"
+    if (fits) owed.push({ ...one, amount })
+    else found.set(id, `${id} ${why}: tilld payments exceptions shows those that are open`)
+  }
+  return new Map([...found, ...(owed.length === 0 ? [] : yield* uncovered(access, owed))])
 })
 
 /** Whether an exception is open, as far as that can be told. */
 const mayBeOpen = (settings: SettingsShape, network: Network, id: string) =>
   Effect.map(
-    Effect.either(openRefunds(settings, network, [id])),
+    Effect.either(openRefunds(settings, network, [id], true)),
     (found) => Either.isLeft(found) || found.right.length > 0
   )
 
@@ -102,7 +107,7 @@ const record = Effect.fnUntraced(function* (settings: SettingsShape, { plan }: S
   const open = new Set<string>()
   for (const { amount, hash, refund: id } of result.transfers) {
     if (id === undefined) continue
-    const noted = yield* Effect.either(ask(settings, noteRefund, { id, amount, txHash: hash }))
+    const noted = yield* Effect.either(ask(settings, noteRefund, { id, amount, txHash: hash, uncorroborated: true }))
     if (Either.isRight(noted)) continue
     const isOpen = noted.left._tag !== "AlreadyDecided" || (yield* mayBeOpen(settings, plan, id))
     if (isOpen) open.add(id)
@@ -139,11 +144,13 @@ const xpub = Options.text("xpub").pipe(
   Options.optional
 )
 
-const includeOpen = Options.boolean("include-open").pipe(
-  Options.withDescription(
-    "Also send what collects from an address whose payment is open or has an open exception by now"
+const includeOpen = repeatedTexts(
+  "include-open",
+  Options.text("include-open").pipe(
+    Options.withPseudoName("ADDRESS,…"),
+    Options.withDescription("Also send what takes all from these addresses, or from all, whose money waits by now")
   )
-)
+).pipe(Options.map((texts) => texts.flatMap((text) => text.split(","))))
 
 /** `tilld sweep broadcast`: sends what was signed, and accounts for it. Needs no key. */
 export const broadcastCommand = Command.make(
@@ -165,18 +172,13 @@ export const broadcastCommand = Command.make(
         access,
         request,
         Effect.fnUntraced(function* (refunds, wasBegun) {
+          const stale = yield* notOwed(settings, access, refunds)
+          const collected = signed.plan.moves.flatMap(({ address, refund }) => (refund === undefined ? [address] : []))
           // What was begun goes on, whatever has come since.
-          if (!wasBegun && signed.plan.moves.some(({ refund }) => refund === undefined)) {
-            if (!includeOpen) yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
-            yield* checkCollected(settings, signed.plan, includeOpen)
-          }
-          const stale = yield* notOwed(settings, network, refunds)
-          const [first] = stale
-          if (first !== undefined && !wasBegun) {
-            return yield* collectRefusal(`${first.why}. Nothing was sent: make a new plan`)
-          }
-          for (const { why } of stale) yield* complain(`${why}. What sends it back is not sent again`)
-          return stale.map(({ id }) => id)
+          if (wasBegun || collected.length === 0) return { notOwed: stale, held: new Map() }
+          if (!includeOpen.includes("all")) yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
+          const received = yield* receivedBut(settings, network, includeOpen)
+          return { notOwed: stale, held: yield* heldBack(settings, received, signed.plan, collected) }
         })
       )
     ).pipe(

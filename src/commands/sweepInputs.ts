@@ -1,21 +1,24 @@
 /** What both a plan and its broadcast ask for: exceptions that go back, the wallet's extended public key, and that nothing is unseen. */
 import { Effect, Redacted } from "effect"
 import type { PlannedRefund } from "../Collect/candidates.ts"
+import { isSameAddress } from "../Domain/Address.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
-import { readChain } from "../Payments/addresses/readOperation.ts"
+import type { ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
+import { listReceived, readChain } from "../Payments/addresses/sweepOperations.ts"
 import { listExceptions } from "../Payments/decisions/decisionOperations.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
 import type { SettingsShape } from "../Settings.ts"
-import { ask, askRunning } from "./askDaemon.ts"
+import { ask, askRunning, type ControlTarget } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
 import { complain } from "./Output.ts"
 import { readInput } from "./options.ts"
 
-/** Those of the named exceptions that are open, all of one network. */
+/** Those of the named exceptions that are open, all of one network; `isWaived`: also what no second provider has. */
 export const openRefunds = Effect.fnUntraced(function* (
   settings: SettingsShape,
   network: Network,
-  ids: ReadonlyArray<string>
+  ids: ReadonlyArray<string>,
+  isWaived: boolean
 ) {
   const wanted = new Set(ids)
   const found: Array<PlannedRefund> = []
@@ -25,17 +28,8 @@ export const openRefunds = Effect.fnUntraced(function* (
       limit: 1000,
       ...(after === undefined ? {} : { after })
     })
-    for (const {
-      address,
-      amount,
-      chain,
-      currency,
-      derivationIndex: index,
-      id,
-      kind,
-      mode,
-      notedTransactions
-    } of page) {
+    for (const one of page) {
+      const { chain, derivationIndex: index, id, kind, mode, undecidable } = one
       // What a reorg took away is not there to be sent back.
       if (!wanted.has(id) || kind === "reorged") continue
       if (chain !== network.chain || mode !== network.mode) {
@@ -44,7 +38,8 @@ export const openRefunds = Effect.fnUntraced(function* (
       if (index === undefined) {
         return yield* new UsageError({ message: `The path of ${id}'s address is not known: send it back by hand` })
       }
-      found.push({ id, address, index, currency, amount: BigInt(amount), notedTransactions })
+      const why = isWaived && undecidable?.isWaivable ? undefined : undecidable?.message
+      found.push({ ...one, index, amount: BigInt(one.amount), kept: BigInt(one.kept), undecidable: why })
     }
     after = page.at(-1)?.id
     if (page.length < 1000) break
@@ -56,14 +51,45 @@ export const openRefunds = Effect.fnUntraced(function* (
 export const refundsOf = Effect.fnUntraced(function* (
   settings: SettingsShape,
   network: Network,
-  ids: ReadonlyArray<string>
+  ids: ReadonlyArray<string>,
+  isWaived: boolean
 ) {
-  const found = yield* openRefunds(settings, network, ids)
+  const found = yield* openRefunds(settings, network, ids, isWaived)
   const missing = ids.find((id) => !found.some((one) => one.id === id))
   return missing === undefined
     ? found
     : yield* new UsageError({ message: `${missing} is not an open exception: tilld payments exceptions shows them` })
 })
+
+/** All receiving addresses to which money came on a chain, page by page. */
+export const allReceived = Effect.fn("commands.allReceived")(function* (
+  place: ControlTarget,
+  network: Network,
+  account: string | undefined
+) {
+  const found: Array<ReceivedPayment> = []
+  let after: number | undefined = 0
+  while (after !== undefined) {
+    const page: { readonly addresses: ReadonlyArray<ReceivedPayment>; readonly next?: number } = yield* ask(
+      place,
+      listReceived,
+      { ...network, after, ...(account === undefined ? {} : { account }) }
+    )
+    found.push(...page.addresses)
+    after = page.next
+  }
+  return found
+})
+
+/** The same; at those named, or at "all", nothing waits. */
+export const receivedBut = (settings: SettingsShape, network: Network, included: ReadonlyArray<string>) =>
+  Effect.map(allReceived(settings, network, undefined), (received) =>
+    received.map((one) =>
+      included.some((named) => named === "all" || isSameAddress(named, one.address))
+        ? { ...one, isOpen: false, held: [] }
+        : one
+    )
+  )
 
 /** The extended public key: of a file, or the configuration's. */
 export const xpubOf = Effect.fnUntraced(function* (
@@ -88,7 +114,7 @@ export const xpubOf = Effect.fnUntraced(function* (
 
 /** Waits until the daemon has read a chain up to this block: money that it has not seen may be a customer's. */
 export const untilRead = Effect.fnUntraced(function* (settings: SettingsShape, network: Network, block: number) {
-  const without = "--include-open does without, and may take what a customer is still owed. Nothing was done"
+  const without = "--include-open all does without, and may take what a customer is still owed. Nothing was done"
   for (let left = 60; ; left--) {
     const found = yield* askRunning(settings, readChain, { chain: network.chain, mode: network.mode })
     if (found === undefined) {

@@ -6,8 +6,7 @@ import { must } from "../Domain/must.ts"
 import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
-import { allReceived } from "./received.ts"
-import { refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
+import { receivedBut, refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
 import { UsdField } from "./unswept.ts"
 
 /** Loaded only here. */
@@ -24,6 +23,17 @@ const planning = Effect.promise(() =>
 )
 
 const mostSteps = 8
+
+const flag = (about: string) =>
+  asked(
+    otherwise(Schema.Boolean, () => false),
+    { about }
+  )
+const names = (about: string, value: string) =>
+  asked(
+    otherwise(Schema.Array(Schema.String), () => []),
+    { about, value }
+  )
 
 const fields = {
   chain: ChainField,
@@ -51,23 +61,19 @@ const fields = {
       value: "N"
     }
   ),
-  refund: asked(
-    otherwise(Schema.Array(Schema.String), () => []),
-    { about: "Send back these open exceptions instead, each from the address that received it", value: "EXC_ID,…" }
-  ),
-  includeOpen: asked(
-    otherwise(Schema.Boolean, () => false),
-    { about: "Also collect from addresses whose payment is open or has an open exception" }
+  refund: names("Send back these open exceptions instead, each from the address that received it", "EXC_ID,…"),
+  uncorroborated: flag("Also send back what one of several providers alone has seen"),
+  belowGas: flag("Also send back what costs more gas than it pays, without being asked"),
+  includeOpen: names(
+    "Take all from these addresses, or from all, also where a payment is open or money waits",
+    "ADDRESS,…"
   ),
   xpub: asked(maybe(Schema.String), {
     about: "The extended public key of an account's own wallet; otherwise the configuration's",
     isFile: true
   }),
   output: asked(Schema.String, { about: "The plan, a new file; -o for short", value: "FILE" }),
-  force: asked(
-    otherwise(Schema.Boolean, () => false),
-    { about: "Replace the output file if it exists" }
-  )
+  force: flag("Replace the output file if it exists")
 }
 
 /** `tilld sweep plan`: reads the chain, and writes what can be signed where there is no network. */
@@ -78,7 +84,8 @@ export const planCommand = commandWith(
   (json, target) =>
     Effect.gen(function* () {
       const given = yield* decoded({ fields, input: Schema.Struct(fields) }, json)
-      const { chain, force, includeOpen, maxFeeGwei, mode, output } = given
+      const { belowGas, chain, force, maxFeeGwei, mode, output } = given
+      const includeOpen = given.includeOpen.flatMap((text) => text.split(","))
       const settings = yield* loadSettings(target)
       const [utils, { accessTo, readPricedHead }, { makePlan }, files, texts, { readPrices }, { Rpc }] = yield* planning
       if (!utils.isAddress(given.to)) {
@@ -98,26 +105,33 @@ export const planCommand = commandWith(
       // It would collect everything to the customer.
       if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
       const xpub = yield* xpubOf(settings, mode, given.xpub)
-      const refunds = yield* refundsOf(settings, network, ids)
-      const { plan, seesFees } = yield* Effect.gen(function* () {
+      const refunds = yield* refundsOf(settings, network, ids, given.uncorroborated)
+      const { dear, plan, seesFees } = yield* Effect.gen(function* () {
         const access = yield* accessTo(settings, network)
-        if (ids.length === 0 && !includeOpen) {
+        if (ids.length === 0 && !includeOpen.includes("all")) {
           yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
         }
-        const received = ids.length > 0 ? [] : yield* allReceived(settings, network, undefined)
+        const received = ids.length > 0 ? [] : yield* receivedBut(settings, network, includeOpen)
         const prices = yield* readPrices(settings)
         return yield* makePlan(access, {
           ...{ xpub, received, refunds, destination, currencies: given.tokens },
           minUsd: Option.getOrElse(BigDecimal.fromString(given.minUsd), () => BigDecimal.make(0n, 0)),
           maxFee: maxFeeGwei === undefined ? undefined : utils.parseGwei(maxFeeGwei),
-          ...{ feeSteps: given.feeSteps, includeOpen, price: prices.usd, onProgress: complain }
+          ...{ feeSteps: given.feeSteps, price: prices.usd, onProgress: complain }
         })
       }).pipe(Effect.provide(Rpc.layer))
+      if (dear !== "") yield* complain(dear)
+      if (dear !== "" && !belowGas) {
+        const { askAtTerminal } = yield* Effect.promise(() => import("../Collect/terminal.ts"))
+        const answer = target.json ? "" : yield* askAtTerminal("Plan it all the same (yes/no)? ", false)
+        const message = "Nothing was planned: --below-gas plans it all the same"
+        if (answer.trim() !== "yes") return yield* new UsageError({ message })
+      }
       yield* files.writeOutput(output, `${JSON.stringify(plan, undefined, 1)}\n`, force)
       yield* print(
         target.json
           ? JSON.stringify(texts.madeJson(plan, seesFees, output))
-          : texts.madeText(plan, { seesFees, file: output, includeOpen })
+          : texts.madeText(plan, { seesFees, file: output, includeOpen: includeOpen.length > 0 })
       )
     })
 )

@@ -9,19 +9,19 @@ import { force, outputOption } from "./outputOptions.ts"
 import { seedOptions } from "./seedOptions.ts"
 
 /** Loaded only here. */
-const signing = Effect.promise(() => Promise.all([import("../Collect/signFile.ts"), import("./sweepTexts.ts")]))
+const signing = Effect.promise(() => Promise.all([import("../Collect/sign.ts"), import("./sweepTexts.ts")]))
 
-/** An option that may be repeated, each time with a text of this form. */
-const repeatedOption = (name: string, value: string, form: RegExp, must: string, about: string) =>
-  repeatedTexts(name, Options.text(name).pipe(Options.withPseudoName(value), Options.withDescription(about))).pipe(
+/** An option that may be repeated, each time with a whole address, or the end of one. */
+const addresses = (name: string, isWhole: boolean, about: string) => {
+  const form = isWhole ? /^0x[0-9a-fA-F]{40}$/ : /^[0-9a-fA-F]{6,40}$/
+  const must = isWhole ? "an address" : "the last characters of an address, six or more"
+  const option = Options.text(name).pipe(Options.withPseudoName(isWhole ? "ADDRESS" : "ABCDEF"))
+  return repeatedTexts(name, Options.withDescription(option, about)).pipe(
     Options.mapEffect((texts) =>
       texts.every((text) => form.test(text)) ? Effect.succeed(texts) : refuse(`--${name} must be ${must}`)
     )
   )
-
-const address = /^0x[0-9a-fA-F]{40}$/
-const end = /^[0-9a-fA-F]{6,40}$/
-const endMust = "the last characters of an address, six or more"
+}
 
 /** An amount with up to so many decimals, in base units. */
 const amountOption = (name: string, value: string, decimals: number, about: string) =>
@@ -41,39 +41,29 @@ const options = {
   ...common,
   output: outputOption("The signed plan, a new file"),
   seed: seedOptions,
-  destination: repeatedOption(
+  destination: addresses(
     "destination",
-    "ADDRESS",
-    address,
-    "an address",
+    true,
     "The address that collected money goes to, where no one can be asked for it"
   ),
-  destinationEnds: repeatedOption(
+  destinationEnds: addresses(
     "destination-ends",
-    "ABCDEF",
-    end,
-    endMust,
+    false,
     "The end of that address, six characters or more: a mistake is found by it, a thief is not"
   ),
-  refundTo: repeatedOption(
+  refundTo: addresses(
     "refund-to",
-    "ADDRESS",
-    address,
-    "an address",
+    true,
     "A customer's address that refunds go to, also beside those that --allow and sweep.allow name"
   ),
-  refundEnds: repeatedOption(
+  refundEnds: addresses(
     "refund-ends",
-    "ABCDEF",
-    end,
-    endMust,
+    false,
     "The end of a customer's address that refunds go to, six characters or more"
   ),
-  allow: repeatedOption(
+  allow: addresses(
     "allow",
-    "ADDRESS",
-    address,
-    "an address",
+    true,
     "Refuse a receiver that is none of these, nor in sweep.allow of a configuration that --config or $TILLD_CONFIG names; refunds go to those of --refund-to, too"
   ),
   feeCeiling: amountOption(

@@ -9,7 +9,7 @@ import { quantityText } from "../Domain/quantityText.ts"
 import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
-import { allReceived } from "./received.ts"
+import { allReceived } from "./sweepInputs.ts"
 
 /** Loaded only here: other commands ask no chain by themselves. */
 const collect = Effect.promise(() =>

@@ -1,6 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option, Redacted } from "effect"
-import type { AccountView } from "../Collect/walletView.ts"
+import type { AccountView } from "../Collect/wallet.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
 import { walletIdentity } from "../Settings/walletKey.ts"
@@ -12,9 +12,8 @@ import { force } from "./outputOptions.ts"
 import { seedOptions, walletAccount } from "./seedOptions.ts"
 
 /** Loaded only here. */
-const views = Effect.promise(() => import("../Collect/walletView.ts"))
+const views = Effect.promise(() => import("../Collect/wallet.ts"))
 const derivation = Effect.promise(() => import("../Payments/addresses/hdWallet.ts"))
-const making = Effect.promise(() => import("../Collect/newWallet.ts"))
 
 const printView = Effect.fnUntraced(function* (view: AccountView, json: boolean) {
   yield* print(json ? JSON.stringify(view) : view.xpub)
@@ -44,7 +43,7 @@ const makeNew = Command.make(
     force
   },
   Effect.fnUntraced(function* ({ account, dice, force, json, keystore }) {
-    const { newWallet } = yield* making
+    const { newWallet } = yield* views
     const { viewAccount } = yield* views
     const seed = yield* newWallet({ dice, force, keystore: Option.getOrUndefined(keystore) })
     yield* printView(yield* viewAccount(seed, account), json)

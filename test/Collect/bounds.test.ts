@@ -52,13 +52,14 @@ it.scopedLive("plans no refunds of one address that are more than it has togethe
   Effect.gen(function* () {
     const scene = yield* collecting()
     yield* scene.pay("USDC", 1, 20n * usd)
+    yield* scene.local.mine()
     const address = scene.wallet.address(0)
     const refund = (id: string, amount: bigint) => ({ id, address, index: 0, currency: "USDC", amount })
     const exact = yield* scene.plan({ refunds: [refund("exc_1", 15n * usd), refund("exc_2", 5n * usd)] })
     expect(exact.plan.moves).toHaveLength(2)
     expect(
       yield* refusal(scene.plan({ refunds: [refund("exc_1", 15n * usd), refund("exc_2", 5n * usd + 1n)] }))
-    ).toContain(`exc_2 is 5.000001 USDC, and ${address} has 5: send it back with another wallet`)
+    ).toContain(`exc_2 is 5.000001 USDC, and ${address} has 5 for it`)
   })
 )
 

@@ -83,7 +83,7 @@ it.scopedLive("refuses where the refunds of an address are more than it has by n
     const signed = yield* scene.sign(plan)
     const data = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [someone(), 9n * usd] })
     yield* sendFrom(scene, address, { to: scene.local.tokens.USDC?.address ?? "", data })
-    expect(yield* scene.refused(signed)).toContain(`${address} has 11 USDC, and the plan moves 12`)
+    expect(yield* scene.refused(signed)).toContain(`${address} lacks 1 USDC of what the plan moves`)
   })
 )
 

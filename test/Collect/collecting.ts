@@ -15,6 +15,7 @@ import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import type { Signed } from "../../src/Collect/Signed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
+import type { HeldBack } from "../../src/Collect/standing.ts"
 import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
 import type { Erc20 } from "../../src/Domain/Currency.ts"
 import { hdWallet, sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
@@ -124,13 +125,13 @@ export const collecting = Effect.fnUntraced(function* ({
   ): ReadonlyArray<ReceivedPayment> =>
     Array.from({ length: count }, (_, index) => ({
       ...{ payment: `pay_${index}`, account: "default", address: wallet.address(index), walletAccount: account, index },
-      ...{ isOpen: false, isUnconfirmed: false, openExceptions: 0, ...of(index) }
+      ...{ isOpen: false, held: [], ...of(index) }
     }))
 
   const destination = someone()
   const request = (over: Partial<PlanRequest> = {}): PlanRequest => ({
     ...{ xpub, received: [], destination, currencies: undefined, maxFee: undefined, feeSteps: 3 },
-    ...{ includeOpen: false, refunds: [], onProgress },
+    ...{ refunds: [], onProgress },
     minUsd: BigDecimal.make(0n, 0),
     price: (symbol) => Option.getOrUndefined(BigDecimal.fromString(prices[symbol] ?? "")),
     ...over
@@ -146,8 +147,10 @@ export const collecting = Effect.fnUntraced(function* ({
   const send = (
     signed: Signed,
     over: Partial<BroadcastRequest> = {},
-    check: (unpaid: ReadonlyArray<PlannedRefund>) => Effect.Effect<ReadonlyArray<string>, CollectRefused> = () =>
-      Effect.succeed([])
+    check: (
+      unpaid: ReadonlyArray<PlannedRefund>
+    ) => Effect.Effect<{ notOwed: ReadonlyMap<string, string>; held: HeldBack }, CollectRefused> = () =>
+      Effect.succeed({ notOwed: new Map(), held: new Map() })
   ) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
       broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, check)

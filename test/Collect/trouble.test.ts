@@ -154,7 +154,7 @@ it.scopedLive("refuses where a nonce has moved, or a balance is lower", () =>
     const data = encodeFunctionData({ abi, functionName: "transfer", args: [someone(), 1n] })
     yield* scene.local.rpc("eth_sendTransaction", [{ from: holder, to: token, data }])
     yield* scene.local.mine()
-    expect(yield* scene.refused(signed)).toContain(`${holder} has 19.999999 USDC, and the plan moves 20`)
+    expect(yield* scene.refused(signed)).toContain(`${holder} lacks 0.000001 USDC of what the plan moves`)
     yield* scene.local.revert(snapshot)
     yield* scene.mining
     expect((yield* scene.send(signed)).result.differences).toEqual([])

@@ -21,13 +21,11 @@ import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
 import { iso } from "../../src/Domain/Timestamp.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Payments/addresses/accountOperations.ts"
-import { recordCollected } from "../../src/Payments/addresses/collectedOperation.ts"
 import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
 import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { challengeWallet, checkProof } from "../../src/Payments/addresses/proofOperations.ts"
-import { readChain } from "../../src/Payments/addresses/readOperation.ts"
-import { listReceived } from "../../src/Payments/addresses/receivedOperation.ts"
+import { listReceived, readChain, recordCollected } from "../../src/Payments/addresses/sweepOperations.ts"
 import { challengeOf, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
 import { acceptMoney, listExceptions, noteRefund } from "../../src/Payments/decisions/decisionOperations.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../../src/Payments/paymentOperations.ts"
@@ -84,6 +82,9 @@ const proof = await (async () => {
 
 const rows = [
   "INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)",
+  // As deep as the chain asks for.
+  `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+   VALUES ('base', 'test', 100, 200, '0xc8', 9000, 200)`,
   ...paidLate(1),
   ...paidLate(2),
   insertPayment(3, "polygon", "NULL"),

@@ -239,7 +239,7 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "what there is to collect, what moving it costs, and whether a token would move",
     agree:
-      "no one, but for a plan: it is refused where two differ on a nonce or are apart in the head, and the lower fee counts",
+      "no one, but for a plan: it is refused where two differ on a nonce or are apart in the head, and the lower fee counts; two for the money of a refund",
     answers: "balances and simulations at the head, which the chain itself decides on again once it is sent",
     differ: "the plan is refused, or moves less than there is",
     alone: "as one provider says",

@@ -1,6 +1,8 @@
 /** The receiving addresses to which money came on a chain: what there may be to collect. */
 import { Effect } from "effect"
-import type { ChainName, Mode, Network } from "../../Domain/Chain.ts"
+import { type ChainName, chainTraits, type Mode, type Network } from "../../Domain/Chain.ts"
+import { nativeToken } from "../../Domain/Currency.ts"
+import type { PaymentException } from "../../Domain/Exception.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
 import type { Db } from "../../Sql.ts"
 
@@ -13,9 +15,8 @@ export interface ReceivedRow {
   readonly walletAccount: number | null
   readonly index: number
   readonly isOpen: 0 | 1
-  /** Some of its money, dust apart, is not confirmed yet. */
-  readonly isUnconfirmed: 0 | 1
-  readonly openExceptions: number
+  /** JSON: what of its money on the chain waits, as `ReceivedPayment` has it. */
+  readonly held: string
 }
 
 /**
@@ -34,18 +35,22 @@ export const received = (
     const until = after + window
     const rows = yield* db.all<ReceivedRow>(
       `SELECT p.id AS payment, p.account_id AS account, p.address, w.account_number AS walletAccount,
-         p.wallet_index AS "index", p.status IN ('pending', 'detecting') AS isOpen,
-         EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
-                 WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1 AND r.corroborated = 0
-                   AND r.dust IS NULL) AS isUnconfirmed,
-         (SELECT count(*) FROM exceptions e INDEXED BY exceptions_payment
-          WHERE e.payment_id = p.id AND e.closed_at IS NULL) AS openExceptions
+         p.wallet_index AS "index", p.status IN ('pending', 'detecting') OR EXISTS (
+           SELECT 1 FROM exceptions e INDEXED BY exceptions_payment
+           WHERE e.payment_id = p.id AND e.closed_at IS NULL AND e.kind = 'reorged') AS isOpen,
+         (SELECT json_group_array(json_object('currency', currency, 'amount', amount, 'is', waits)) FROM (
+            SELECT e.currency, e.amount, 'exception' AS waits FROM exceptions e INDEXED BY exceptions_payment
+            WHERE e.payment_id = p.id AND e.chain = ? AND e.closed_at IS NULL
+            UNION ALL
+            SELECT r.currency, r.amount, 'confirmations' FROM receipts r INDEXED BY receipts_payment
+            WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1 AND r.corroborated = 0
+              AND r.unverifiable = 0 AND r.dust IS NULL)) AS held
        FROM payments p JOIN wallets w ON w.fingerprint = p.wallet
        WHERE p.sequence > ? AND p.sequence <= ? AND p.mode = ? AND (? IS NULL OR p.account_id = ?)
          AND EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
                      WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1)
        ORDER BY p.sequence`,
-      [chain, after, until, mode, account ?? null, account ?? null, chain]
+      [chain, chain, after, until, mode, account ?? null, account ?? null, chain]
     )
     return { rows, next: until < (last?.sequence ?? 0) ? until : undefined }
   })
@@ -63,6 +68,12 @@ export interface MovedRow {
 export interface MovedPage {
   readonly rows: ReadonlyArray<MovedRow>
   readonly next: number | undefined
+}
+
+/** What is left of a currency at an address. Less coin than a transfer may cost is gas: it was sent there to collect tokens. */
+export const leftOf = (chain: ChainName, currency: string, left: bigint): bigint => {
+  const least = currency === nativeToken(chain) ? chainTraits[chain].mostGas : 0n
+  return left > least ? left : 0n
 }
 
 interface AmountRow extends Pick<MovedRow, "account" | "chain" | "currency" | "mode"> {
@@ -101,3 +112,37 @@ export const moved = (db: Db, after: number, window: number) =>
     const page: MovedPage = { rows: [...found.values()], next: until < (last?.sequence ?? 0) ? until : undefined }
     return page
   })
+
+/** An exception at an address (lower case) of a payment; none where a lost database handed it out. */
+type Held = Pick<PaymentException, "address" | "chain" | "currency" | "payment">
+
+/**
+ * What counts for payments at the addresses of exceptions, of the same currency and chain, and was not moved away: what two
+ * providers have seen come, less open exceptions and what broadcasts have moved. Without coin at the address of a token's payment,
+ * which may be gas, and without dust.
+ */
+export const keptBeside = (db: Db, exceptions: ReadonlyArray<Held>) =>
+  Effect.map(
+    db.all<Pick<AmountRow, "amount" | "chain" | "currency"> & { readonly payment: string; readonly sign: 1 | -1 }>(
+      `WITH listed AS (SELECT DISTINCT p.id, p.address, p.mode, p.currency FROM json_each(?) JOIN payments p ON p.id = value)
+       SELECT l.id AS payment, r.chain, r.currency, r.amount, 1 AS sign
+       FROM listed l CROSS JOIN receipts r INDEXED BY receipts_payment ON r.payment_id = l.id AND r.dust IS NULL
+       WHERE r.canonical = 1 AND r.corroborated = 1 AND r.tx_hash IS NOT NULL
+         AND (r.currency = l.currency OR r.currency NOT IN ('ETH', 'MATIC'))
+       UNION ALL SELECT l.id, e.chain, e.currency, e.amount, -1
+       FROM listed l CROSS JOIN exceptions e INDEXED BY exceptions_payment ON e.payment_id = l.id
+       WHERE e.closed_at IS NULL AND e.tx_hash IS NOT NULL AND e.kind NOT IN ('reorged', 'unattributed')
+       UNION ALL SELECT l.id, c.chain, c.currency, c.amount, -1
+       FROM listed l CROSS JOIN collected c INDEXED BY collected_address ON c.address = l.address AND c.mode = l.mode`,
+      [JSON.stringify(exceptions.flatMap(({ payment }) => payment ?? []))]
+    ),
+    (rows) => {
+      const sums = new Map<string, bigint>()
+      for (const { amount, chain, currency, payment, sign } of rows) {
+        const key = `${payment} ${chain} ${currency}`
+        sums.set(key, (sums.get(key) ?? 0n) + BigInt(sign) * BigInt(amount))
+      }
+      return ({ chain, currency, payment }: Held): bigint =>
+        leftOf(chain, currency, sums.get(`${payment} ${chain} ${currency}`) ?? 0n)
+    }
+  )

@@ -5,8 +5,7 @@
  */
 import { type BigDecimal, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
-import { type ChainName, chainTraits, type Network } from "../../Domain/Chain.ts"
-import { nativeToken } from "../../Domain/Currency.ts"
+import type { Network } from "../../Domain/Chain.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
 import { QuoteCurrency } from "../../Domain/Quote.ts"
 import { type PriceOf, usdOf } from "../../Domain/usdValue.ts"
@@ -41,13 +40,6 @@ export const worthOfWaiting = (
     : usdOf(price, { symbol: currency, decimals }, amount)
 }
 
-/** What is left of a currency at an address. Less coin than a transfer may cost is gas: it was sent there to collect tokens. */
-const leftOf = (chain: ChainName, currency: string, received: bigint, collected: bigint): bigint => {
-  const left = received - collected
-  const least = currency === nativeToken(chain) ? chainTraits[chain].mostGas : 0n
-  return left > least ? left : 0n
-}
-
 export class Uncollected extends Context.Tag("tilld/Uncollected")<
   Uncollected,
   {
@@ -73,7 +65,7 @@ export class Uncollected extends Context.Tag("tilld/Uncollected")<
           yield* betweenParts
           const page: ReceivedRepo.MovedPage = yield* ReceivedRepo.moved(reader, after, window)
           for (const { account, chain, collected, currency, mode, received } of page.rows) {
-            const left = leftOf(chain, currency, received, collected)
+            const left = ReceivedRepo.leftOf(chain, currency, received - collected)
             if (left === 0n) continue
             const key = `${account} ${chain} ${mode} ${currency}`
             found.set(key, { account, chain, mode, currency, amount: left + (found.get(key)?.amount ?? 0n) })

@@ -9,9 +9,16 @@ export const ReceivedPayment = Schema.Struct({
   /** The n and the i of its path m/44'/60'/n'/0/i. */
   walletAccount: maybe(Schema.Number),
   index: Schema.Number,
+  /** Or a reorg took some of its money, which is not decided yet. */
   isOpen: Schema.Boolean,
-  isUnconfirmed: Schema.Boolean,
-  openExceptions: Schema.Number
+  /** What of its money on the chain waits, dust that is not in an exception apart; base units. */
+  held: Schema.Array(
+    Schema.Struct({
+      currency: Schema.String,
+      amount: Schema.String,
+      is: Schema.Literal("exception", "confirmations")
+    })
+  )
 })
 export type ReceivedPayment = typeof ReceivedPayment.Type
 
@@ -26,19 +33,20 @@ export const receivingPath = ({
 export const byAddress = (received: ReadonlyArray<ReceivedPayment>) =>
   Object.values(Arr.groupBy(received, ({ address }) => address))
 
-/** What is said of a payment whose address is left alone. */
+/** What is said of a payment whose money is left alone. */
 export const awaitedText = {
   payment: "is open",
   exception: "has an open exception",
   confirmations: "has money that is not confirmed yet"
 } as const
 
-/** What has to end before an address is collected from, with its payment; undefined where nothing does. */
-export const awaitedAt = (payments: ReadonlyArray<ReceivedPayment>) => {
+/** What has to stay at an address of a currency, and why: all while a payment is open; undefined where nothing does. */
+export const heldAt = (payments: ReadonlyArray<ReceivedPayment>, currency: string) => {
   const open = payments.find(({ isOpen }) => isOpen)
-  if (open !== undefined) return { is: "payment", payment: open.payment } as const
-  const undecided = payments.find(({ openExceptions }) => openExceptions > 0)
-  if (undecided !== undefined) return { is: "exception", payment: undecided.payment } as const
-  const unconfirmed = payments.find(({ isUnconfirmed }) => isUnconfirmed)
-  return unconfirmed && ({ is: "confirmations", payment: unconfirmed.payment } as const)
+  if (open !== undefined) return { is: "payment", payment: open.payment, amount: 1n << 256n } as const
+  const held = payments.flatMap(({ held, payment }) =>
+    held.flatMap((one) => (one.currency === currency ? [{ payment, ...one }] : []))
+  )
+  const first = held.find(({ is }) => is === "exception") ?? held[0]
+  return first && { ...first, amount: held.reduce((sum, { amount }) => sum + BigInt(amount), 0n) }
 }

@@ -38,12 +38,13 @@ const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined ? notFound(id) : Effect.succeed(decided)
 
 /**
- * `notedTransactions`: how many transactions that its address has sent tilld has noted. `undecidable`: why it is neither
- * decided on nor sent back yet, and whether --uncorroborated waives that.
+ * `notedTransactions`: how many transactions that its address has sent tilld has noted. `kept`: base units of its currency there
+ * that count for the payment. `undecidable`: why it is neither decided on nor sent back yet, and whether --uncorroborated waives
+ * that.
  */
 const OpenException = Schema.Struct({
   ...OperatorException.fields,
-  notedTransactions: Schema.Number,
+  ...{ notedTransactions: Schema.Number, kept: Schema.String },
   undecidable: maybe(Schema.Struct({ message: Schema.String, isWaivable: Schema.Boolean }))
 })
 
@@ -70,17 +71,20 @@ export const listExceptions = operation({
     if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
     if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
     const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
+    const { keptBeside } = yield* lazily(() => import("../addresses/ReceivedRepo.ts"))
     const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
     const { Settings } = yield* settings
     const { chains } = yield* Settings
     const found = yield* open(reader, filter)
+    const kept = yield* keptBeside(reader, found)
     const noted = yield* transactionsOf(reader, found.map(operatorException))
     return yield* Effect.forEach(
       found,
       Effect.fnUntraced(function* (one) {
         const undecidable = yield* whyExceptionUndecidable(reader, chains, one)
         const exception = operatorException(one)
-        return { ...exception, notedTransactions: noted(exception), ...(undecidable && { undecidable }) }
+        const more = { notedTransactions: noted(exception), kept: `${kept(one)}` }
+        return { ...exception, ...more, ...(undecidable && { undecidable }) }
       }),
       { concurrency: 1 }
     )

@@ -1,0 +1,107 @@
+/** What the commands that collect ask: where money came, up to which block a chain was read, and to note what was moved. */
+import { Clock, Effect, Schema } from "effect"
+import { ChainField, HashField, ModeField, maybe, otherwise } from "../../Auth/inputFields.ts"
+import { asked } from "../../Auth/inputText.ts"
+import { mustExist } from "../../Auth/mustExist.ts"
+import { lazily, operation } from "../../Auth/operation.ts"
+import { UnknownAccount } from "../../Domain/AccountErrors.ts"
+import { BaseUnits } from "../../Domain/Amount.ts"
+import { AccountId } from "../../Domain/Ids.ts"
+import { ReceivedPayment } from "./receivedPayment.ts"
+
+/** Payments that one request looks at. */
+const window = 5_000
+
+export const listReceived = operation({
+  name: "addresses received",
+  summary: "Show the receiving addresses to which money came on a chain",
+  needs: "store",
+  input: {
+    chain: ChainField,
+    mode: ModeField,
+    account: maybe(AccountId),
+    after: asked(
+      otherwise(Schema.NonNegativeInt, () => 0),
+      { about: "The page behind this place", value: "N" }
+    )
+  },
+  output: Schema.Struct({
+    addresses: Schema.Array(ReceivedPayment),
+    next: maybe(Schema.Number)
+  }),
+  refusals: [UnknownAccount],
+  run: Effect.fnUntraced(function* ({ account, after, chain, mode }) {
+    // An empty list would read as: nothing waits.
+    if (account !== undefined) yield* mustExist(account)
+    const repo = yield* lazily(() => import("./ReceivedRepo.ts"))
+    const { Reader } = yield* lazily(() => import("../../Sql.ts"))
+    const reader = yield* Reader
+    const { next, rows } = yield* repo.received(reader, { chain, mode }, account, after, window)
+    return {
+      addresses: rows.map(({ held, isOpen, walletAccount, ...row }) => ({
+        ...row,
+        ...(walletAccount === null ? {} : { walletAccount }),
+        isOpen: isOpen === 1,
+        held: JSON.parse(held) as ReceivedPayment["held"]
+      })),
+      ...(next === undefined ? {} : { next })
+    }
+  })
+})
+
+/** Money that the daemon has not seen may be a customer's: it looks before anything is collected. */
+export const readChain = operation({
+  name: "sweep read",
+  summary: "Have the daemon look at a chain, and tell up to which block it has read it",
+  needs: "daemon",
+  input: { chain: ChainField, mode: ModeField },
+  output: Schema.Struct({ head: maybe(Schema.Number) }),
+  refusals: [],
+  run: Effect.fnUntraced(function* ({ chain, mode }) {
+    const { Chains } = yield* lazily(() => import("../../Chains.ts"))
+    const { health, look } = yield* Chains
+    yield* look({ chain, mode })
+    const head = (yield* health).find((one) => one.chain === chain && one.mode === mode)?.head
+    return head === undefined ? {} : { head }
+  })
+})
+
+/** Transfers that one request notes at most. */
+export const mostCollected = 500
+
+const Transfer = Schema.Struct({
+  hash: HashField,
+  /** The place of the move in its plan. */
+  place: Schema.NonNegativeInt,
+  address: Schema.String,
+  to: Schema.String,
+  currency: Schema.String,
+  amount: BaseUnits,
+  /** Of the address's own transaction. */
+  nonce: maybe(Schema.NonNegativeInt)
+})
+
+/** Notes what a broadcast has moved; the same transfers again change nothing. */
+export const recordCollected = operation({
+  name: "sweep record",
+  summary: "Note what was moved away from receiving addresses, as tilld sweep broadcast does at its end",
+  needs: "store",
+  input: {
+    chain: ChainField,
+    mode: ModeField,
+    digest: HashField,
+    transfers: Schema.Array(Transfer).pipe(Schema.maxItems(mostCollected))
+  },
+  output: Schema.Struct({ added: Schema.Number }),
+  refusals: [],
+  audit: ({ chain, digest, mode, transfers }) => ({ chain, mode, digest, transfers: transfers.length }),
+  run: Effect.fnUntraced(function* ({ chain, mode, transfers }) {
+    const repo = yield* lazily(() => import("./CollectedRepo.ts"))
+    const { Tx, Writer } = yield* lazily(() => import("../../Sql.ts"))
+    const writer = yield* Writer
+    const now = yield* Clock.currentTimeMillis
+    const given = transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }))
+    const added = yield* writer.write(Effect.flatMap(Tx, (tx) => repo.add(tx, { chain, mode }, given, now)))
+    return { added }
+  })
+})
