@@ -127,9 +127,10 @@ interface Connection {
   readonly openedAt: number
 }
 
-/** Idle connections by origin. */
-class IdleConnections {
+/** A client's connections: those that are idle by origin, and all for the end. */
+class Connections {
   readonly #byOrigin = new Map<string, Set<Connection>>()
+  readonly #all = new Set<Socket>()
   readonly #keepMillis: number
 
   constructor(keepMillis: number) {
@@ -165,13 +166,20 @@ class IdleConnections {
     )
   }
 
+  /** `now` in Unix milliseconds. */
+  opened(socket: Socket, now: number): Connection {
+    this.#all.add(socket.once("close", () => this.#all.delete(socket)))
+    return { socket, openedAt: now }
+  }
+
+  /** Also those whose response was not read: each keeps the process from its end. */
   closeAll(): void {
-    for (const idle of this.#byOrigin.values()) for (const { socket } of idle) socket.destroy()
+    for (const socket of this.#all) socket.destroy()
   }
 }
 
 /** Sends a request over a connection, which is idle again after the response, and closed after any failure. */
-const exchange = (idle: IdleConnections, request: OutgoingRequest<unknown>, connection: Connection) =>
+const exchange = (connections: Connections, request: OutgoingRequest<unknown>, connection: Connection) =>
   Effect.async<IncomingMessage, RequestFailed>((resume) => {
     const { body, headers, maxBytes, method, onConnection, url } = request
     const { socket } = connection
@@ -200,7 +208,7 @@ const exchange = (idle: IdleConnections, request: OutgoingRequest<unknown>, conn
     })
     sent.on("response", (response) => {
       // Emitted by Node where both sides keep the connection and the response has ended.
-      socket.once("free", () => idle.put(url.origin, connection, String(response.headers["keep-alive"] ?? "")))
+      socket.once("free", () => connections.put(url.origin, connection, String(response.headers["keep-alive"] ?? "")))
       // A body that breaks off is seen by its reader; without one it is no news.
       resume(Effect.succeed(response.on("error", () => undefined)))
     })
@@ -220,9 +228,9 @@ export const makeHttpClient = (
   extraCaFile = ""
 ): Effect.Effect<HttpClient, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const idle = yield* Effect.acquireRelease(
-      Effect.sync(() => new IdleConnections(Duration.toMillis(keepAlive))),
-      (idle) => Effect.sync(() => idle.closeAll())
+    const connections = yield* Effect.acquireRelease(
+      Effect.sync(() => new Connections(Duration.toMillis(keepAlive))),
+      (connections) => Effect.sync(() => connections.closeAll())
     )
     const trusted = extraCaFile === "" ? {} : { ca: [...rootCertificates, certificatesIn(extraCaFile)] }
     // Made once and when needed, since reading the root certificates takes longer than a handshake.
@@ -240,15 +248,17 @@ export const makeHttpClient = (
       const found: Effect.Effect<ReadonlyArray<string>, RequestFailed | E> = request.addresses ?? systemAddresses(host)
       const opened = Effect.flatMap(found, (addresses) => open(request.url, host, addresses))
       return Effect.uninterruptibleMask((restore) =>
-        Effect.flatMap(restore(opened), (socket) => restore(exchange(idle, request, { socket, openedAt: now })))
+        Effect.flatMap(restore(opened), (socket) =>
+          restore(exchange(connections, request, connections.opened(socket, now)))
+        )
       )
     }
     const send: HttpClient["send"] = (request) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const kept = idle.take(request.url.origin, now)
+        const kept = connections.take(request.url.origin, now)
         return kept === undefined
           ? overNew(request, now)
-          : Effect.catchIf(exchange(idle, request, kept), isStale, () => overNew(request, now))
+          : Effect.catchIf(exchange(connections, request, kept), isStale, () => overNew(request, now))
       })
     return { send }
   })

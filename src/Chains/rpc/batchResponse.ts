@@ -82,8 +82,8 @@ export const resultsInOrder = (
   const replies = new Map<number, CallResult>()
   for (const response of (isList ? responses : [responses]) as ReadonlyArray<unknown>) {
     if (!Predicate.isRecord(response)) return failed("garbage", "a response is not an object")
-    const { error, result } = response
-    const id = Number(response.id ?? Number.NaN) - 1
+    const { error, id: said, result } = response
+    const id = typeof said === "number" || typeof said === "string" ? Number(said) - 1 : Number.NaN
     const call = calls[id]
     const refused = error !== undefined && error !== null
     // An error without a call's id concerns the whole batch; geth and erigon report a batch limit on its first call.

@@ -201,3 +201,14 @@ it.scopedLive("an unusable extra CA file is named in the error", () =>
     expect(error.message).toContain(caFile)
   })
 )
+
+it.scoped("a connection is used for five minutes: then the name is resolved again", () =>
+  Effect.gen(function* () {
+    const post = yield* numbering()
+    expect(yield* post).toBe("1")
+    yield* TestClock.adjust("5 minutes")
+    expect(yield* post).toBe("1")
+    yield* TestClock.adjust(1)
+    expect(yield* post).toBe("2")
+  })
+)
