@@ -56,10 +56,18 @@ it.scoped("a payment is found by its id, its address in any case, its transactio
     const [, payment] = yield* store({}, {}, {})
     yield* receive(1)
     const { address = "", id = "" } = payment ?? {}
-    for (const text of [id, address, address.toLowerCase(), hash, hash.toUpperCase().replace("X", "x"), "order 1"]) {
+    for (const text of [
+      id,
+      address,
+      address.toLowerCase(),
+      hash,
+      hash.toUpperCase().replace("X", "x"),
+      "order 1",
+      " order\u00a01 "
+    ]) {
       expect(yield* found(text), text).toEqual([1])
     }
-    for (const text of ["", "order", "pay_none", `0x${"b".repeat(64)}`, addressOf(9), "%", "order 1 "]) {
+    for (const text of ["", "order", "pay_none", `0x${"b".repeat(64)}`, addressOf(9), "%", "order 1x"]) {
       expect(yield* found(text), text).toEqual([])
     }
   }).pipe(Effect.provide(tempStore))

@@ -105,15 +105,18 @@ it.each(scenarios)("a block range %s", (_, steps) => {
   }
 })
 
-it.each<RpcReason>(["timeout", "http", "too_large", "range", "refused"])("a block range halves after %s", (reason) => {
-  const range = new BlockRange()
-  failed(reason)(range)
-  expect(range.blocks).toBe(50)
-  for (let i = 0; i < 20; i++) failed(reason)(range)
-  expect(range.blocks).toBe(1)
-})
+it.each<RpcReason>(["timeout", "http", "too_large", "range", "refused", "unsupported"])(
+  "a block range halves after %s",
+  (reason) => {
+    const range = new BlockRange()
+    failed(reason)(range)
+    expect(range.blocks).toBe(50)
+    for (let i = 0; i < 20; i++) failed(reason)(range)
+    expect(range.blocks).toBe(1)
+  }
+)
 
-const others = ["unreachable", "rate_limited", "state", "unsupported", "missing", "behind", "inconsistent", "garbage"]
+const others = ["unreachable", "rate_limited", "state", "missing", "behind", "inconsistent", "garbage"]
 it.each(others as ReadonlyArray<RpcReason>)("a block range does not change after %s", (reason) => {
   const range = new BlockRange()
   failed(reason, { maxBlocks: 10 })(range)

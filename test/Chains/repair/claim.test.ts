@@ -128,7 +128,7 @@ describe("a claim, where there are several providers", () => {
   story("finds a transaction that any of them knows; its receipts are not corroborated", [alice], function* (model) {
     const [deed] = yield* passed(model, direct(alice, 7n))
     const unknowing = distorted(model.client, ({ method }, answer) =>
-      method === "eth_getTransactionByHash" ? null : answer
+      method === "eth_getTransactionByHash" || method === "eth_getTransactionReceipt" ? null : answer
     )
     expect(yield* refusal([unknowing, unknowing], deed?.hash)).toContain("No provider of chains.base.test knows")
     expect(yield* claimWith([unknowing, model.client], deed?.hash)).toMatchObject({ added: 1 })
