@@ -1,5 +1,5 @@
 /** What a plan and a broadcast leave alone, by name, while the rest is moved. */
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Address } from "viem"
@@ -7,10 +7,13 @@ import { accessTo } from "../../src/Chains/providers/chainAccess.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { type PlannedRefund, uncovered } from "../../src/Collect/candidates.ts"
 import { holdingKey } from "../../src/Collect/holdings.ts"
+import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
+import { pay, rows } from "../lib/daemon.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 import { tilldAtTerminal } from "./atTerminal.ts"
 import { type Collecting, collecting, holdsExactly, someone } from "./collecting.ts"
+import { inFrontOf } from "./inFront.ts"
 import { refusal } from "./refusal.ts"
 import { eventually, network, openShop } from "./shop.ts"
 
@@ -157,6 +160,60 @@ it.scopedLive(
       expect([yes.code, yes.stderr]).toEqual([0, expect.stringMatching(said)])
       const { code, stderr } = yield* tilld(command("flag", "--below-gas"))
       expect([code, stderr]).toEqual([0, expect.stringMatching(said)])
+    }),
+  40_000
+)
+
+it.scopedLive(
+  "plans no refund of what one of two providers alone has, unless a flag says so",
+  () =>
+    Effect.gen(function* () {
+      const hidden = new Map<string, unknown>([
+        ["eth_getTransactionReceipt", null],
+        ["eth_getLogs", []]
+      ])
+      const second = (url: string) =>
+        inFrontOf(url, ({ method }, result) => (hidden.has(method) ? hidden.get(method) : result))
+      const { chain, config, daemon, exceptions, file, home } = yield* openShop({ second, other: "base" })
+      // While it is open, the chain is read.
+      yield* daemon.create({ chain: "ethereum", currency: "DAI", amount: "1000" })
+      const payment = yield* daemon.create({ chain: "base", currency: "USDC", amount: "1000" })
+      yield* chain.payToken({ symbol: "USDC", to: payment.address as Address, amount: 20n * usd })
+      yield* eventually(rows(home, "SELECT 1 FROM receipts"), ({ length }) => length > 0)
+      yield* daemon.call("POST", `/v1/payments/${payment.id}/cancel`, {})
+      const [open] = yield* eventually(exceptions, ({ length }) => length > 0)
+      const command = (...more: ReadonlyArray<string>) => [
+        ...["sweep", "plan", ...network, "--refund", open?.id ?? "", "--to", someone(), "-o", file("plan")],
+        ...[...more, ...config]
+      ]
+      const refused = yield* eventually(tilld(command()), ({ stderr }) => !stderr.includes("confirmations"))
+      expect([refused.code, existsSync(file("plan"))]).toEqual([1, false])
+      expect(refused.stderr).toContain(`No second provider of ethereum.test has the money of ${open?.id}`)
+      expect(yield* tilldJson(command("--uncorroborated"))).toMatchObject({ moves: 1 })
+    }),
+  40_000
+)
+
+it.scopedLive(
+  "takes what waits at an address that is named, and leaves what waits at another",
+  () =>
+    Effect.gen(function* () {
+      const { chain, daemon, file, plan, until } = yield* openShop()
+      const order = { chain: "ethereum", currency: "USDC", amount: `${50n * usd}` } as const
+      const begun = Effect.gen(function* () {
+        const payment = yield* daemon.create(order)
+        yield* pay(chain, { ...payment, amount: `${25n * usd}` })
+        yield* until(payment, "detecting")
+        return payment.address
+      })
+      const [named, also, alone] = [yield* begun, yield* begun, yield* begun]
+      yield* plan("plan", "--to", someone(), "--include-open", `${named},${also.toLowerCase()}`)
+      const { leftOut, moves } = JSON.parse(readFileSync(file("plan"), "utf8")) as Plan
+      expect(moves.map(({ address, amount }) => [address, amount])).toEqual(
+        [named, also].map((address) => [address, `${25n * usd}`])
+      )
+      expect(leftOut.map(({ address }) => address)).toEqual([alone])
+      expect(yield* plan("all", "--to", someone(), "--include-open", "all")).toMatchObject({ moves: 3 })
     }),
   40_000
 )

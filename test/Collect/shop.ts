@@ -5,6 +5,7 @@ import type { Address } from "viem"
 import { HDKey } from "viem/accounts"
 import type { Plan } from "../../src/Collect/Plan.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
+import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
 import { localChain, makeHome, pay, serve } from "../lib/daemon.ts"
@@ -26,15 +27,25 @@ export const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, fits: (answer: 
 export interface ShopOptions {
   /** Starts what everything asks in place of the chain. */
   readonly front?: (url: string) => Effect.Effect<{ readonly url: string }, never, Scope.Scope>
+  /** Starts a second provider. */
+  readonly second?: ShopOptions["front"]
+  /** Another chain beside ethereum. */
+  readonly other?: ChainName
 }
 
 /** A shop with a daemon, whose chain mines every tenth of a second, and the steps of a collection by their commands. */
-export const openShop = Effect.fnUntraced(function* ({ front = (url) => Effect.succeed({ url }) }: ShopOptions = {}) {
+export const openShop = Effect.fnUntraced(function* ({
+  front = (url) => Effect.succeed({ url }),
+  other,
+  second
+}: ShopOptions = {}) {
   const chain = yield* localChain("ethereum")
+  const others = other === undefined ? [] : [[other, yield* localChain(other)] as const]
   const { url } = yield* front(chain.url)
+  const urls = second === undefined ? [url] : [url, (yield* second(chain.url)).url]
   const home = yield* makeHome({
-    chains: new Map([["ethereum", chain]]),
-    rpcUrls: new Map([["ethereum", [url]]]),
+    chains: new Map([["ethereum", chain], ...others]),
+    rpcUrls: new Map([["ethereum", urls]]),
     prices: { USDT: "1", DAI: "1" }
   })
   const daemon = yield* serve(home)
@@ -64,7 +75,7 @@ export const openShop = Effect.fnUntraced(function* ({ front = (url) => Effect.s
     const signed = yield* signPlan(made, home.seed(), { allow: [], feeCeiling: 10n ** 15n })
     writeFileSync(file(`${name}.signed`), JSON.stringify(signed))
   })
-  return { chain, config, daemon, exceptions, file, home, paid, plan, sign, sponsor }
+  return { chain, config, daemon, exceptions, file, home, paid, plan, sign, sponsor, until }
 })
 
 interface Exception {
