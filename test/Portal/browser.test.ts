@@ -2,11 +2,12 @@
 import { brotliCompressSync } from "node:zlib"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Locator } from "playwright-core"
 import { PNG } from "pngjs"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { TestApi } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
-import { visitor } from "../lib/browser.ts"
+import { copied, unableToCopy, visitor } from "../lib/browser.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { bring } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
@@ -224,6 +225,40 @@ liveSuite(shop, "the portal's payments in a browser", (test) => {
       return made.inputValue()
     })
     expect((yield* call("GET", "/v1/payments", { key })).status).toBe(200)
+  })
+
+  test("what the clipboard refuses is copied in the old way, or selected, and the page says so", function* () {
+    const payment = yield* makePayment()
+    const said = "Selected: copy it with a long press or the keyboard."
+    for (const fault of ["refuses", "is absent", "and the old way fail"] as const) {
+      const { page } = yield* atDesk()
+      yield* steps(async () => {
+        const context = page.context()
+        await unableToCopy(context, fault)
+        const copy = async (place: Locator, text: string) => {
+          await place.getByRole("button", { name: "Copy" }).press("Enter")
+          if (fault === "and the old way fail") {
+            await page.getByLabel(said).and(page.locator(":focus")).last().waitFor()
+            expect(await page.evaluate(() => getSelection()?.toString())).toBe(text)
+            expect(await place.getByRole("button").count()).toBe(0)
+          } else {
+            await place.getByRole("button", { name: "Copied" }).waitFor()
+            expect(await copied(context, page.url()), fault).toBe(text)
+          }
+        }
+        await page.goto(`${home}/payments/${payment.id}`)
+        await page.getByText("Technical").click()
+        for (const text of [payment.id, payment.address]) {
+          await copy(page.locator(".copy-text").filter({ hasText: text }).filter({ visible: true }), text)
+        }
+        expect(await page.getByText(said).count()).toBe(fault === "and the old way fail" ? 2 : 0)
+        await page.goto(`${home}/keys/new`)
+        await page.getByLabel("Name").fill(fault)
+        await page.getByRole("button", { name: "Create the key" }).click()
+        await copy(page.locator(".field.copy"), await page.getByLabel("The key").inputValue())
+        expect(await problemsOf(page)).toEqual([])
+      })
+    }
   })
 
   test("no page has an axe finding, at any width in either colour scheme", function* () {
