@@ -9,8 +9,10 @@ import type { Mode } from "../Domain/Chain.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
+import { sponsorOf } from "./addresses/WalletsRepo.ts"
 import * as Dust from "./DustRepo.ts"
 import { type DustSum, dustKind, floorOf, isPaying, isSummable, listedPaying, listedStray } from "./dust.ts"
+import { withoutSponsored } from "./gas.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 
 /** Receipts held in memory at once. */
@@ -85,6 +87,7 @@ const sumUpWith = Effect.fnUntraced(function* (
   const before = new Map<string, DustSum>()
   const sums = new Map<string, DustSum>()
   const listed = new Map<string, number>()
+  let sponsor: string | undefined
 
   /** The kind of a new receipt; undefined where it is listed. */
   const sort = Effect.fnUntraced(function* (receipt: Receipts.Unsettled) {
@@ -93,7 +96,8 @@ const sumUpWith = Effect.fnUntraced(function* (
       // Money that was on time stays so when a reorg mines it later; money that was late may be on time now.
       return kind === "late" ? kindOf(receipt) : kind
     }
-    if (!isSummable(receipt)) return undefined
+    // A sum has no sender: the sponsor's coin, which pays for nothing, would be a customer's.
+    if (!isSummable(receipt) || withoutSponsored([receipt], sponsor).length === 0) return undefined
     if (isSmall(receipt)) return kindOf(receipt)
     const { currency } = receipt
     const limit = listedLimit(receipt)
@@ -113,6 +117,7 @@ const sumUpWith = Effect.fnUntraced(function* (
   while (true) {
     const receipts = yield* Receipts.unsettledOfOwner(tx, owner, page)
     if (receipts.length > 0 && before.size === 0) {
+      sponsor = yield* sponsorOf(tx, owner.payment === undefined ? owner.address : owner.payment)
       for (const sum of yield* stored) {
         before.set(nameOf(sum), sum)
         sums.set(nameOf(sum), sum)

@@ -3,7 +3,6 @@
  * the exceptions that follow from its receipts, and the events of both. Called by settlement, decisions and refunds.
  */
 import { Effect, Runtime } from "effect"
-import { getAddress, type Hex } from "viem"
 import type { Network } from "../Domain/Chain.ts"
 import { statusEventOf } from "../Domain/Event.ts"
 import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
@@ -149,7 +148,7 @@ export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: nu
       yield* sumUpLost(address, network.mode)
       const stored = yield* Exceptions.unknownAt(tx, network, address)
       // Money decided on without its transaction opens no exception when that is found later.
-      const sponsor = yield* sponsorOf(tx, getAddress(address as Hex))
+      const sponsor = yield* sponsorOf(tx, address)
       const receipts = withoutSponsored(yield* Receipts.ofLost(tx, network, address), sponsor)
       const rest = withoutAccepted(withoutSentBack(receipts, stored), stored)
       const found = sinceAccepted(unknownMoney(rest), stored)

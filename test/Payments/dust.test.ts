@@ -10,6 +10,7 @@ import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
 import { refunded } from "../../src/Payments/refunds.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
+import { execute } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import { besideNode } from "./deciding.ts"
 import {
@@ -151,6 +152,20 @@ test("dust: what came beyond the amount, late, or as another token is one except
   // The first hundred of another token are reported one by one.
   expect(all.filter((one) => one.startsWith("open wrong_token 3 0xd"))).toHaveLength(100)
   expect(yield* received(payment)).toBe("confirmed 1000000")
+})
+
+test("dust: coin that the wallet's own sponsor brings is none, and a customer's is", function* () {
+  const payment = yield* startWith({ amount })
+  const sponsor = `0x${"5".repeat(40)}`
+  yield* execute("UPDATE wallets SET sponsor = ?", [sponsor])
+  const gas = (number: number) => transfer(number, 500n, { sender: sponsor })
+  yield* tick({ head: 110, transfers: [gas(110), transfer(109, amount)] })
+  yield* tick({ head: 130 })
+  expect(yield* received(payment)).toBe("confirmed 1000000")
+  const late = lastOnTime + 1
+  yield* tick({ head: late + 2, transfers: [gas(140), gas(late), gas(late + 1), transfer(late + 2, 300n)] })
+  expect(yield* sums).toEqual(["late 1 300 ETH"])
+  expect(yield* exceptions(payment)).toEqual(["open late 300 undefined"])
 })
 
 scopedTest(besideNode(layer))("dust: decided dust stays decided, and dust that came since is open", function* () {

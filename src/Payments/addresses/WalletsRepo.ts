@@ -3,6 +3,7 @@
  * jumps have skipped (`gap_addresses`). A wallet that owes a jump hands out nothing until it has jumped.
  */
 import { Effect } from "effect"
+import { getAddress } from "viem"
 import type { Mode } from "../../Domain/Chain.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
 import type { HdWallet } from "./hdWallet.ts"
@@ -35,16 +36,13 @@ export const ensure = ({ account, fingerprint, sponsor }: Pick<HdWallet, "finger
     (row) => row?.jump ?? 0
   )
 
-/**
- * The sponsor of the wallet of a payment, or of an address (EIP-55 form) of a lost one; lower case. Undefined where its key was
- * never known.
- */
+/** The sponsor of the wallet of a payment, or of the address of a lost one; lower case. Undefined where its key was never known. */
 export const sponsorOf = (db: Db, owner: string) =>
   Effect.map(
     db.get<{ sponsor: string | null }>(
       `SELECT sponsor FROM wallets WHERE fingerprint IN
          (SELECT wallet FROM payments WHERE id = ? UNION ALL SELECT wallet FROM gap_addresses WHERE address = ?)`,
-      [owner, owner]
+      [owner, owner.startsWith("0x") ? getAddress(owner) : ""]
     ),
     (row) => row?.sponsor ?? undefined
   )
