@@ -7,6 +7,7 @@ import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import { isOfDust, mayGrow, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
+import { isCorroborated } from "../Domain/Receipt.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
@@ -110,7 +111,7 @@ const isCountedMeant = Effect.fnUntraced(function* (
   if (amount !== undefined && isNotedOfCounted(all, detail?.txHash)) return true
   if (isEnded(payment.status)) return false
   const open = all.filter(({ status }) => status === "open")
-  const money = open.length === 0 ? [] : yield* countedMoney(payment)
+  const money = open.length === 0 ? [] : (yield* countedMoney(payment)).filter(isCorroborated)
   if (open.length === 0 || money.length === 0) return open.length === 0
   return yield* unclear(
     `${total(money)} base units of ${payment.currency} count for ${payment.id}, which is open, and it has open exceptions: ` +

@@ -3,7 +3,7 @@
  * oldest first, as exceptions of the kind `underpaid` that are `refunded` at once: from then on that money does not
  * count, even if mined again. Called by `refunds.ts` and by the decisions, inside their transactions.
  */
-import { Clock, Effect } from "effect"
+import { Array as Arr, Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import {
   AlreadyDecided,
@@ -15,6 +15,7 @@ import {
 } from "../Domain/Exception.ts"
 import { exceptionId } from "../Domain/Ids.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
+import { isCorroborated } from "../Domain/Receipt.ts"
 import { Settings } from "../Settings.ts"
 import { Tx } from "../Sql.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
@@ -25,13 +26,13 @@ import { receiptsLeft } from "./storeTransitions.ts"
 import { refuseUndecidable, whyUndecidable } from "./undecidable.ts"
 
 /**
- * The money that counts for an open payment, in chain order: corroborated, since what only one provider reports must not
- * be sent back, and with a transaction: other money is an exception.
+ * The money that counts for an open payment, what two providers have first, each in chain order. It has a transaction: other
+ * money is an exception.
  */
 export const countedMoney = Effect.fnUntraced(function* (payment: Payment) {
   if (isEnded(payment.status)) return []
-  const received = counted(payment, yield* receiptsLeft(payment))
-  return received.filter(({ corroborated, txHash }) => corroborated && txHash !== undefined)
+  const received = counted(payment, yield* receiptsLeft(payment)).filter(({ txHash }) => txHash !== undefined)
+  return Arr.partition(received, isCorroborated).reverse().flat()
 })
 
 /** One recorded refund: a part of each exception whose money it was. */
@@ -73,7 +74,7 @@ export const nothingCounts = ({ id, status }: Payment) => {
     ? status === "confirmed"
       ? "it is confirmed, and what you send back of its amount you note in your own shop"
       : "it has ended, and what came for it is in its exceptions"
-    : "none has come, or none that a second provider has yet, or all of it was sent back"
+    : "none has come, or all of it was sent back"
   return new NothingToDecide({ message: `No money counts for ${id}: ${instead}` })
 }
 
@@ -122,11 +123,11 @@ export const refundCounted = Effect.fnUntraced(function* (
   if (amount > most) {
     return yield* new DecisionInvalid({
       field: "amount",
-      message: `must be at most ${most}, which is what counts for ${payment.id}: without what is an exception, and what no second provider has yet`
+      message: `must be at most ${most}, which is what counts for ${payment.id}, without what is an exception`
     })
   }
   const { chains } = yield* Settings
-  yield* refuseUndecidable(whyUndecidable(tx, chains, `what counts for ${payment.id}`, partsOf(money, amount)))
+  yield* refuseUndecidable(whyUndecidable(tx, chains, `what counts for ${payment.id}`, partsOf(money, amount), named))
   const now = yield* Clock.currentTimeMillis
   const address = payment.address.toLowerCase()
   const place = { address, mode: payment.mode, payment: payment.id }

@@ -1,4 +1,4 @@
-import { Effect, Either, Layer } from "effect"
+import { Effect, Either, Layer, Redacted } from "effect"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
@@ -13,7 +13,15 @@ import type { Settings } from "../../src/Settings.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
-import { confirmations, lastOnTime, scanTo, layer as settling, start as startPayment, twoChains } from "./settling.ts"
+import {
+  confirmations,
+  lastOnTime,
+  scanTo,
+  layer as settling,
+  start as startPayment,
+  twoChains,
+  withChains
+} from "./settling.ts"
 
 export const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -65,6 +73,10 @@ export const layer = besideNode(settling)
 export const test = scopedTest(layer)
 /** The same of two chains. */
 export const testOfTwo = scopedTest(besideNode(twoChains))
+/** The same of a chain with two providers. */
+export const testOfPair = scopedTest(
+  besideNode(withChains({ rpcUrls: ["http://127.0.0.1:1", "http://127.0.0.1:2"].map((url) => Redacted.make(url)) }))
+)
 
 /** Records a refund: of the only open exception, unless others are named. */
 export const refunded = (id: string, returned: Partial<Refunds.ReturnedMoney> = {}) =>

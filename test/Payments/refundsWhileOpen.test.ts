@@ -6,7 +6,7 @@ import { refundException } from "../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import type { Refunded, ReturnedMoney } from "../../src/Payments/refunds.ts"
 import { Reader } from "../../src/Sql.ts"
-import { end, hash, look, refunded, start, test, unattributed } from "./deciding.ts"
+import { end, hash, look, refunded, start, test, testOfPair, unattributed } from "./deciding.ts"
 import { scanTo, startWith, tick, transfer, usdcElsewhere } from "./settling.ts"
 
 /** A payment of 1,000 with these transfers: those up to block 110 have the confirmations. */
@@ -198,10 +198,8 @@ describe("a refund of an open payment's money", () => {
     })
   })
 
-  test("is no more than what counts, which is what two providers have", function* () {
+  test("is no more than what counts", function* () {
     const payment = yield* paidWith(transfer(110, 500n))
-    yield* tick({ head: 113, transfers: [transfer(113, 100n)], corroborated: false })
-    expect((yield* look(payment.id)).payment?.amountReceived).toBe(600n)
     const before = yield* look(payment.id)
     expect(yield* Effect.flip(back(payment, 501n))).toMatchObject({
       _tag: "DecisionInvalid",
@@ -209,6 +207,22 @@ describe("a refund of an open payment's money", () => {
       message: expect.stringContaining("at most 500")
     })
     expect(yield* look(payment.id)).toEqual(before)
+  })
+
+  testOfPair("of what one of two providers alone has needs the operator's flag", function* () {
+    const payment = yield* start
+    yield* tick({ head: 110, transfers: [transfer(109, 100n)], corroborated: false })
+    yield* tick({ head: 115, transfers: [transfer(111, 500n)] })
+    yield* back(payment, 500n)
+    const before = yield* look(payment.id)
+    const refused = {
+      _tag: "MoneyNotConfirmed",
+      message: expect.stringMatching(/^No second provider of base\.test has what counts for .*--uncorroborated$/)
+    }
+    expect(yield* Effect.flip(back(payment, 100n))).toMatchObject(refused)
+    expect(yield* look(payment.id)).toEqual(before)
+    yield* refunded(payment.id, { amount: 100n, detail: { uncorroborated: true } })
+    expect((yield* look(payment.id)).payment).toMatchObject({ status: "pending", amountReceived: undefined })
   })
 
   test("does not stand for an exception that is open, nor the other way round", function* () {

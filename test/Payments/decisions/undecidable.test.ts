@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
 import type { Owner } from "../../../src/Domain/Owner.ts"
 import { cancelPayment } from "../../../src/Payments/cancellation.ts"
@@ -8,10 +8,9 @@ import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import * as Repo from "../../../src/Payments/PaymentsRepo.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../../src/Sql.ts"
-import { scopedTest } from "../../lib/scopedTest.ts"
 import { execute } from "../../lib/store.ts"
-import { besideNode, end, hash, look, refunded, start, test, unattributed } from "../deciding.ts"
-import { address, losePayment, lost, network, scanTo, tick, transfer, withChains } from "../settling.ts"
+import { end, hash, look, refunded, start, test, testOfPair, unattributed } from "../deciding.ts"
+import { address, losePayment, lost, network, scanTo, tick, transfer } from "../settling.ts"
 
 const owner = { account: AccountId.make("default"), mode: "test" } as const
 
@@ -106,9 +105,6 @@ test("an open payment: neither accepted for shallow money, nor is that sent back
   yield* accept(id, undefined)
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 100n })
 })
-
-const rpcUrls = ["http://127.0.0.1:1", "http://127.0.0.1:2"].map((url) => Redacted.make(url))
-const testOfPair = scopedTest(besideNode(withChains({ rpcUrls })))
 
 testOfPair(
   "two providers, of which one has the money: an open payment is accepted for it by the operator's flag alone",
