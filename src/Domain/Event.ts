@@ -31,15 +31,10 @@ export const WebhookEvent = Schema.Struct({
   event: EventKind.annotations({ description: "What happened." }),
   createdAt: timestamp("When it happened"),
   data: AccountedPayment,
-  exception: Schema.optionalWith(
-    ExceptionObject.annotations({
-      description: "What `payment.exception` is about, as it is now. Absent in every other kind of event."
-    }),
-    { exact: true }
-  )
+  exception: Schema.optionalWith(ExceptionObject, { exact: true })
 }).annotations({
   identifier: "WebhookEvent",
-  description: "`data` is the payment in its state at the time of the event."
+  description: "`data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, what it is about, as it is now."
 })
 export type WebhookEvent = typeof WebhookEvent.Type
 

@@ -296,7 +296,7 @@ export interface RedeliveredSome {
   readonly cursor: string | null
 }
 
-/** `data` is the payment in its state at the time of the event. */
+/** `data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, what it is about, as it is now. */
 export interface WebhookEvent {
   /** Identifier of the event. It can come more than once: skip the ids that you know. */
   readonly id: string
@@ -305,48 +305,7 @@ export interface WebhookEvent {
   /** When it happened. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string
   readonly data: AccountedPayment
-  /** What `payment.exception` is about, as it is now. Absent in every other kind of event. */
-  readonly exception?: {
-    /** Identifier of the exception. The same money keeps it for ever. */ readonly id: string
-    /** The payment whose address the money came to. */
-    readonly payment: string
-    /** `overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled, and what was sent back of an open one's money. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it. */
-    readonly kind: ExceptionKind
-    /** The chain that the money is on. */
-    readonly chain: Chain
-    /** What came: a token's symbol, the name of a known wrong token such as `USDC.e`, or the contract of a token that is taken no longer. */
-    readonly currency: string
-    /** How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once all was sent back. */
-    readonly amount: string
-    /** How much of it was sent back, where that is not all of it. */
-    readonly amountRefunded?: string
-    /** What was sent back, in order, when anything was. */
-    readonly refunds?: ReadonlyArray<Refund>
-    /** Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ. */
-    readonly from?: string
-    /** Hash of the transaction; absent where no node can tell it, and for dust. */
-    readonly txHash?: string
-    /** What many small transfers come to together. It grows while it is open. */
-    readonly dust?: true
-    /** Not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one has it, an exception of another kind takes its place, and once it is refuted there is none. */
-    readonly uncorroborated?: true
-    /** The address that the money is at, in EIP-55 form. */
-    readonly address: string
-    /** The index of that address in its wallet. */
-    readonly derivationIndex?: number
-    /** The path of that address, as wallets show it. Absent where the wallet's key does not tell its account. */
-    readonly path?: string
-    /** When it was noticed. ISO 8601, UTC, with milliseconds. */
-    readonly detectedAt: string
-    /** Absent while it is open. `accepted`, `refunded`: what was decided. `gone`: a reorg took the money back, or it turned out to be something else. */
-    readonly resolution?: "accepted" | "refunded" | "gone"
-    /** When it was closed. ISO 8601, UTC, with milliseconds. */
-    readonly resolvedAt?: string
-    /** The transaction that the decision named: the one that sent money back, the last one where there were several, or the one that was accepted for money without a known transaction. */
-    readonly resolutionTxHash?: string
-    /** The note that was left with the decision. */
-    readonly note?: string
-  }
+  readonly exception?: PaymentException
 }
 
 /** What is to be paid. Unknown fields are refused. */
