@@ -34,7 +34,8 @@ export const WebhookEvent = Schema.Struct({
   exception: Schema.optionalWith(ExceptionObject, { exact: true })
 }).annotations({
   identifier: "WebhookEvent",
-  description: "`data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, what it is about, as it is now."
+  description:
+    "`data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, what it is about, as it is now."
 })
 export type WebhookEvent = typeof WebhookEvent.Type
 

@@ -4,6 +4,7 @@
  * changes is one transaction, with its events. The same decision again gives the same result. Called by the HTTP handlers,
  * for the exceptions of their key's owner, and by `tilld payments accept` and `refunded`, for all.
  */
+
 import { Clock, Effect } from "effect"
 import { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
@@ -12,6 +13,9 @@ import {
   DecisionInvalid,
   type ExceptionContent,
   isOfDust,
+  mayGrow,
+  mostRefunds,
+  NothingToDecide,
   type PaymentException
 } from "../../Domain/Exception.ts"
 import { exceptionId } from "../../Domain/Ids.ts"
@@ -26,10 +30,68 @@ import { credited, withoutApart } from "../exceptionContents.ts"
 import { confirmedBy, type Made, prove, refuseOthers } from "../operatorDecisions.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
+import { described } from "../refunds.ts"
 import { counted } from "../statusMachine.ts"
 import { receiptsLeft, storeTransitions } from "../storeTransitions.ts"
 import { refuseUndecidable, type Waived, whyExceptionUndecidable, whyUndecidable } from "../undecidable.ts"
-import { partNamed, returnedOf, wasReturned } from "./refundParts.ts"
+
+// The partial refunds of an exception: which part a refund is, and its amount.
+
+/** The refunded amount of an open exception. */
+const returnedOf = (exception: PaymentException, amount: bigint | undefined) => {
+  const invalid = (message: string) => new DecisionInvalid({ field: "amount", message })
+  if (exception.kind === "reorged") {
+    return new NothingToDecide({
+      message: `There is no money of ${exception.id} to send back, since a reorg took it: accept it, to do without that money`
+    })
+  }
+  if (amount === undefined) {
+    return mayGrow(exception)
+      ? invalid(`must be given, as what you sent back: ${described(exception)} may grow at any time`)
+      : Effect.succeed(exception.amount)
+  }
+  if (exception.refunds.length >= mostRefunds && amount < exception.amount) {
+    return invalid(`must be all that is open: ${mostRefunds} parts of ${exception.id} were sent back`)
+  }
+  return amount > exception.amount
+    ? invalid(`must be at most ${exception.amount}, which is what is open of ${exception.id}`)
+    : Effect.succeed(amount)
+}
+
+/** Whether this part was recorded as refunded before; fails where the transaction sent another part. */
+const wasReturned = (
+  { id, refunds, status }: PaymentException,
+  amount: bigint | undefined,
+  txHash: string | undefined
+) => {
+  const noted = txHash === undefined ? undefined : refunds.find((refund) => refund.txHash === txHash)
+  if (noted === undefined) return Effect.succeed(false)
+  return noted.amount === amount || (amount === undefined && status === "refunded")
+    ? Effect.succeed(true)
+    : new AlreadyDecided({
+        message: `${txHash} is noted already, as a refund of ${id}: name the transaction of what else was sent back`
+      })
+}
+
+/**
+ * The part, recorded without its transaction, that this one completes; undefined where it is another part. The same
+ * amount again is taken for the recorded part: an exception must not count as refunded twice.
+ */
+const partNamed = (
+  { id, refunds, status }: PaymentException,
+  amount: bigint | undefined,
+  txHash: string | undefined
+) => {
+  const unnamed = txHash === undefined ? [] : refunds.filter((refund) => refund.txHash === undefined)
+  if (amount !== undefined) return Effect.succeed(unnamed.find((refund) => refund.amount === amount))
+  const [part, another] = status === "refunded" ? unnamed : []
+  return another === undefined
+    ? Effect.succeed(part)
+    : new DecisionInvalid({
+        field: "amount",
+        message: `must be given: ${unnamed.length} parts of ${id} are noted without their transactions`
+      })
+}
 
 /** The input of a decision; the hash in lower case. */
 export type Named = Exceptions.DecisionDetail
