@@ -126,10 +126,14 @@ module.exports = {
     },
     {
       name: "islands-run-in-the-browser",
-      comment: "An island is bundled for browsers: it imports other islands, Domain and packages for browsers only.",
+      comment:
+        "An island is bundled for browsers: it imports other islands, Domain and packages for browsers only, and types.",
       severity: "error",
       from: { path: "^src/[^/]+/islands/" },
-      to: { pathNot: ["^src/[^/]+/islands/", "^src/Domain/", "^node_modules/(mipd|@simplewebauthn/browser)/"] }
+      to: {
+        pathNot: ["^src/[^/]+/islands/", "^src/Domain/", "^node_modules/(mipd|@simplewebauthn/browser)/"],
+        dependencyTypesNot: ["type-only"]
+      }
     },
     {
       name: "nothing-needs-an-island",

@@ -3,19 +3,8 @@
  * payment. The wallet shows what it signs; the page shows the hash that it got and links nowhere.
  */
 import { createStore, type EIP6963ProviderDetail } from "mipd"
+import type { WalletTexts } from "../Texts.ts"
 import { announce } from "./keepCurrent.ts"
-
-interface Texts {
-  readonly pay: string
-  readonly confirm: string
-  readonly sent: string
-  readonly waiting: string
-  readonly note: string
-  readonly again: string
-  readonly declined: string
-  readonly unknownNetwork: string
-  readonly failed: string
-}
 
 /** The codes of https://eips.ethereum.org/EIPS/eip-1193 and, for a chain that the wallet does not know, EIP-3326. */
 const declined = 4001
@@ -86,7 +75,7 @@ const say = (text: string): void => {
 }
 
 /** Has a wallet pay the request of an element. */
-const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, place: HTMLElement, t: Texts) => {
+const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, place: HTMLElement, t: WalletTexts) => {
   if (isAsking) return
   isAsking = true
   say(named(t.confirm, name))
@@ -104,7 +93,7 @@ const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, plac
 
 /** Shows the wallets in an element, or the transaction already sent for its request. */
 const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
-  const t = JSON.parse(place.dataset["texts"] ?? "{}") as Texts
+  const t = JSON.parse(place.dataset["texts"] ?? "{}") as WalletTexts
   const hash = sent.get(askOf(place))
   if (hash !== undefined) {
     const line = element("p", `${t.sent} `)
@@ -138,7 +127,7 @@ const hideAsk = (place: HTMLElement): void => {
   if (!main || !heading) return
   heading.dataset["asked"] ??= heading.textContent ?? ""
   const isSent = sent.has(askOf(place))
-  const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as Texts
+  const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as WalletTexts
   main.classList.toggle("sent", isSent)
   const [send, seen] = main.querySelectorAll(".steps li")
   send?.classList.toggle("done", isSent)
