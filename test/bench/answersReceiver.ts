@@ -2,24 +2,16 @@ import { readFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { createServer, type TLSSocket } from "node:tls"
 import type { Identity } from "../../src/Sandbox/Authority.ts"
+import { pours } from "../lib/rawReceiver.ts"
 
 // TLS receivers in a separate process, each with one way to answer: hostile ones go on for as long as they are read.
 const [, , identityFile = ""] = process.argv
 const { certificate, key }: Identity = JSON.parse(readFileSync(identityFile, "utf8"))
 
-const pours = (start: string, more: string) => (socket: TLSSocket) => {
-  const chunk = Buffer.from(more.repeat(Math.ceil(16_384 / more.length)))
-  const pour = () => {
-    while (!socket.destroyed && socket.write(chunk));
-  }
-  socket.write(start)
-  socket.on("drain", pour)
-  pour()
-}
 const chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
-const answers: Readonly<Record<string, (socket: TLSSocket) => void>> = {
-  plain: (socket) => void socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
+const answers: Readonly<Record<string, (request: { readonly socket: TLSSocket }) => void>> = {
+  plain: ({ socket }) => void socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"),
   "headers without end": pours("HTTP/1.1 200 OK\r\n", "x-again: and again\r\n"),
   "short headers without end": pours("HTTP/1.1 200 OK\r\n", "a:\r\n"),
   "a chunk extension without end": pours(`${chunked}1;`, "x"),
@@ -35,7 +27,7 @@ const ports = await Promise.all(
       new Promise<readonly [string, number]>((resolve) => {
         const server = createServer({ key, cert: certificate }, (socket) => {
           socket.on("error", () => undefined)
-          socket.once("data", () => answer(socket))
+          socket.once("data", () => answer({ socket }))
         })
         server.on("tlsClientError", () => undefined)
         server.listen(0, "127.0.0.1", () => resolve([kind, (server.address() as AddressInfo).port]))

@@ -97,8 +97,8 @@ export const thenResets =
 
 /** Writes these bytes over and over, as fast as they are read, for as long as the peer reads them. */
 export const pours =
-  (start: string, more: string): Answer =>
-  ({ socket }) => {
+  (start: string, more: string) =>
+  ({ socket }: Pick<RawRequest, "socket">): void => {
     const chunk = Buffer.from(more.repeat(Math.ceil(16_384 / more.length)))
     const pour = () => {
       while (!socket.destroyed && socket.write(chunk));
