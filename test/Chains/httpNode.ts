@@ -27,6 +27,8 @@ export const provider = (handle: Handler) =>
         const parts: Array<Buffer> = []
         request.on("data", (part: Buffer) => parts.push(part))
         request.on("end", () => {
+          // As when the time is asked for.
+          if (request.method !== "POST") return void response.writeHead(405).end()
           const body: Call | ReadonlyArray<Call> = JSON.parse(Buffer.concat(parts).toString())
           handle([body].flat() as ReadonlyArray<Call>, response, request, Array.isArray(body))
         })

@@ -2,8 +2,10 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileS
 import { join } from "node:path"
 import { expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schedule } from "effect"
+import { request } from "undici"
 import type { Finding } from "../../src/Doctor.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { provider } from "../Chains/httpNode.ts"
 import { type Daemon, type Home, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { type FaultName, type FaultOptions, type FaultProxy, startFaultProxy } from "../lib/faultProxy.ts"
 import { tilld } from "../lib/tilld.ts"
@@ -66,6 +68,18 @@ const statusOf = ({ findings }: Result, name: string | RegExp) =>
   findings.filter((finding) => (typeof name === "string" ? finding.name === name : name.test(finding.name)))
 
 const host = ({ url }: FaultProxy) => new URL(url).host
+
+/** A provider in front of another one that refuses longer batches, in words that name no number. */
+const takingAtMost = (most: number, url: string) =>
+  provider((calls, response, _, isBatch) => {
+    const error = { code: -32600, message: "upgrade your plan" }
+    const asked = JSON.stringify(isBatch ? calls : calls[0])
+    const text =
+      isBatch && calls.length > most
+        ? Promise.resolve(JSON.stringify({ jsonrpc: "2.0", id: null, error }))
+        : request(url, { method: "POST", body: asked }).then(({ body }) => body.text())
+    void text.then((answer) => response.setHeader("content-type", "application/json").end(answer))
+  })
 
 layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
   /** What it says while the first provider does this. */
@@ -193,6 +207,45 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       expect(statusOf(behind, /lag$/)).toMatchObject([
         { name: `base.test ${host(first)} lag`, finding: expect.stringContaining("10 blocks behind") }
       ])
+    })
+  )
+
+  it.scoped("says which batches and block ranges a provider takes, and what that costs", () =>
+    Effect.gen(function* () {
+      const chain = yield* localChain("base")
+      yield* chain.mine(1_100)
+      const longRange = "catching up after an interruption takes very long: use a provider with a wider range"
+      const logs = (most: number) => `logs of ${most} blocks in one call, and not of ${most * 10} `
+      for (const [most, range, expected] of [
+        [
+          1,
+          50,
+          [
+            ["warn", `${logs(10)}(range); it names 50 as its limit`, longRange],
+            // A look and a read every tenth of a second, of two calls each.
+            [
+              "warn",
+              "it takes no batches: up to 1,728,000 requests more a day, one for each call, while payments are open",
+              "use one that takes batches, or raise poll_interval"
+            ]
+          ]
+        ],
+        [
+          5,
+          100,
+          [
+            ["ok", `${logs(100)}(range); it names 100 as its limit`, undefined],
+            ["ok", "it takes 3 calls in a batch: long reads take more requests", undefined]
+          ]
+        ]
+      ] as const) {
+        const limited = yield* startFaultProxy(chain.url)
+        yield* limited.set("rangeLimit", { blocks: range, words: "drpc" })
+        const { url } = yield* takingAtMost(most, limited.url)
+        const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", [url]]]) })
+        const found = statusOf(yield* examine(home.config), / (logs|batches)$/)
+        expect(found.map(({ finding, remedy, status }) => [status, finding, remedy])).toEqual(expected)
+      }
     })
   )
 
