@@ -131,7 +131,7 @@ const wayOf = Effect.fnUntraced(function* (
 /** Wei that moving it costs at present, about; a signed refund as if it went alone. */
 const presentCost = ({ asset, gas, refund }: Movable, costs: Costs, way: WayOfToken | undefined): bigint => {
   const single = BigInt(costs.dataFees.single)
-  if (asset.contract === undefined) return gas * costs.price + single
+  if (asset.contract === undefined && refund === undefined) return gas * costs.price + single
   const around = refund === undefined ? 0n : BigInt(costs.gas.batch)
   if (way?.extraGas !== undefined) return (shareOf(gas, way.extraGas) + around) * costs.price
   return (gas + BigInt(costs.gas.funding)) * costs.price + 2n * single
@@ -183,9 +183,9 @@ const movesOf = (basis: Basis, ways: ReadonlyArray<WayOfToken>, own: Arr.NonEmpt
     if (way?.extraGas !== undefined) {
       return Either.right({ way: "authorization", ...move, gas: `${shareOf(gas, way.extraGas)}`, funding: "0" })
     }
-    const takes = isCoin ? cost + amount : cost
-    const funding = missing(takes, has)
-    has = missing(has, takes)
+    // The coin beside a refund may count for a payment, or be another customer's.
+    const funding = refund === undefined ? missing(cost, has) : cost
+    has = missing(has, cost)
     const costing = { gas: `${gas}`, funding: `${funding}`, nonce: nonce++ }
     return Either.right({ way: isCoin ? "native" : "token", ...move, ...costing })
   })

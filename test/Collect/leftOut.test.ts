@@ -18,6 +18,7 @@ import { refusal } from "./refusal.ts"
 import { eventually, network, openShop } from "./shop.ts"
 
 const usd = 10n ** 6n
+const ether = 10n ** 18n
 
 /** Pays USDC to an address of the wallet, in a block of its own. */
 const brought = ({ local, wallet }: Collecting, index: number, units: bigint) =>
@@ -52,6 +53,30 @@ it.scopedLive("pays no refund out of what counts for a payment", () =>
     const refund = { ...invented, amount: 5n * usd, kept: 15n * usd + 1n }
     expect(yield* refusal(scene.plan({ refunds: [refund] }))).toContain("has 4.999999 for it")
     expect((yield* scene.plan({ refunds: [{ ...refund, kept: 15n * usd }] })).plan.moves).toHaveLength(1)
+  })
+)
+
+it.scopedLive("takes no gas of a refund out of the coin at its address", () =>
+  Effect.gen(function* () {
+    const scene = yield* collecting()
+    const { local, wallet } = scene
+    const address = wallet.address(0) as Address
+    yield* scene.pay("ETH", 1, ether + ether / 50n)
+    yield* scene.pay("USDT", 1, 20n * usd)
+    yield* scene.fund
+    yield* local.mine(2)
+    const refund = (id: string, currency: string, amount: bigint): PlannedRefund => ({
+      ...{ id, address, index: 0, currency, amount },
+      kept: currency === "ETH" ? ether : 0n
+    })
+    const refunds = [refund("exc_1", "USDT", 20n * usd), refund("exc_2", "ETH", ether / 50n)]
+    const signed = yield* scene.sign((yield* scene.plan({ refunds })).plan)
+    yield* scene.mining
+    const { result } = yield* scene.send(signed)
+    expect([result.transfers.length, result.differences, holdsExactly(result)]).toEqual([2, [], true])
+    expect(yield* local.balance(address)).toBeGreaterThanOrEqual(ether)
+    expect(yield* local.balance(scene.destination)).toBe(ether / 50n)
+    expect(yield* local.tokenBalance("USDT", scene.destination)).toBe(20n * usd)
   })
 )
 

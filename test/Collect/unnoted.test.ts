@@ -39,7 +39,7 @@ const killed = Effect.gen(function* () {
   yield* plan("first.json", ...refund(first))
   yield* sign("first.json")
   const NODE_OPTIONS = `--import=${join(root, "test/lib/killAt.mjs")}`
-  const { signal } = yield* send("first.json", { KILL_ON: "fsyncSync", KILL_AT: "4", NODE_OPTIONS })
+  const { signal } = yield* send("first.json", { KILL_ON: "fsyncSync", KILL_AT: "6", NODE_OPTIONS })
   expect(signal).toBe("SIGKILL")
   expect(yield* chain.balance(customer)).toBe(late)
   const refused = (id: string) =>
