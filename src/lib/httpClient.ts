@@ -7,13 +7,20 @@
  * On Node's own client: undici makes an error with its stack for each header past its limit, reads chunk extensions
  * without a bound, and fails on an interim response that was not asked for.
  */
-import { X509Certificate } from "node:crypto"
+import { constants, X509Certificate } from "node:crypto"
 import { promises as dns } from "node:dns"
 import { readFileSync } from "node:fs"
 import { request as httpRequest, type IncomingMessage } from "node:http"
 import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { pipeline, type Readable } from "node:stream"
-import { connect as connectTls, createSecureContext, rootCertificates, type SecureContext } from "node:tls"
+import {
+  connect as connectTls,
+  createSecureContext,
+  DEFAULT_CIPHERS,
+  rootCertificates,
+  type SecureContext,
+  type SecureContextOptions
+} from "node:tls"
 import { createGunzip } from "node:zlib"
 import { Clock, Data, Duration, Effect, type Scope } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
@@ -26,6 +33,18 @@ const maxAddresses = 16
 const maxAge = Duration.toMillis("5 minutes")
 /** Of a response's head: frameworks of shops send large ones. */
 const maxHeaderSize = 64 * 1024
+
+/**
+ * What a server may choose from. Not a key exchange over a finite field, which blocks the event loop for up to 250 ms, nor
+ * new handshakes on a TLS 1.2 connection, which go on without end.
+ */
+const handshakes: SecureContextOptions = {
+  ciphers: `${DEFAULT_CIPHERS}:!kDHE`,
+  ecdhCurve: "X25519:P-256:X448:P-521:P-384",
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION
+}
+/** Session tickets of a connection: servers send one or two, and their bytes are not counted as a response's. */
+const maxTickets = 16
 
 /** No response. `code` as Node has it: `ECONNREFUSED`, `CERT_HAS_EXPIRED`, `HPE_…` for what is no HTTP, or `tooLong`. */
 export class RequestFailed extends Data.TaggedError("RequestFailed")<{
@@ -119,6 +138,10 @@ const handshake = (socket: Socket, host: string, secureContext: SecureContext) =
     const checked = { rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] }
     const secure = connectTls({ socket, ...names, ...checked, secureContext }, () => resume(Effect.succeed(secure)))
     secure.on("error", (error) => resume(Effect.fail(failure(error, "handshake"))))
+    let tickets = 0
+    secure.on("session", () => {
+      if (++tickets > maxTickets) secure.destroy(new Error("too many session tickets"))
+    })
   }).pipe(Effect.onError(() => Effect.sync(() => socket.destroy())))
 
 interface Connection {
@@ -235,7 +258,7 @@ export const makeHttpClient = (
     const trusted = extraCaFile === "" ? {} : { ca: [...rootCertificates, certificatesIn(extraCaFile)] }
     // Made once and when needed, since reading the root certificates takes longer than a handshake.
     let made: SecureContext | undefined
-    const secureContext = () => (made ??= createSecureContext(trusted))
+    const secureContext = () => (made ??= createSecureContext({ ...handshakes, ...trusted }))
     const secured = (socket: Socket, host: string) => handshake(socket, host, secureContext())
 
     const open = (url: URL, host: string, addresses: ReadonlyArray<string>) => {

@@ -61,7 +61,7 @@ export const startRawReceiver = (identity: Identity, answer: Answer, options: Tl
   })
 
 // One for all: making it takes longer than most of the tests.
-const authority = await Effect.runPromise(makeAuthority)
+export const authority = await Effect.runPromise(makeAuthority)
 export const identity = await Effect.runPromise(authority.issue(["127.0.0.1"]))
 
 /** A receiver that answers by hand, and a client that trusts it. */

@@ -2,10 +2,12 @@ import { writeFileSync } from "node:fs"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import type { TlsOptions } from "node:tls"
-import { expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { clientWith } from "../../lib/deliveryClient.ts"
-import { against, head, says, startRawReceiver } from "../../lib/rawReceiver.ts"
+import { needs } from "../../lib/needs.ts"
+import { start } from "../../lib/processes.ts"
+import { type Answer, against, authority, head, identity, says, startRawReceiver } from "../../lib/rawReceiver.ts"
 import { temporaryFolder } from "../../lib/store.ts"
 
 /** A TCP server with a handler of each connection, and a client that may call it. */
@@ -48,10 +50,16 @@ it.scopedLive.each<[string, (socket: Socket) => void, string]>([
   })
 )
 
+const { default: selfsigned } = await import("selfsigned")
+const rsa = await selfsigned.generate([{ name: "commonName", value: "127.0.0.1" }])
+const ofRsa: TlsOptions = { key: rsa.private, cert: rsa.cert, maxVersion: "TLSv1.2" }
+
 it.scopedLive.each<[string, TlsOptions]>([
   ["TLS 1.1 at most", { minVersion: "TLSv1", maxVersion: "TLSv1.1", ciphers: "DEFAULT@SECLEVEL=0" }],
   ["HTTP/2 only", { ALPNProtocols: ["h2"] }],
-  ["certificates of clients", { requestCert: true, rejectUnauthorized: true, maxVersion: "TLSv1.2" }]
+  ["certificates of clients", { requestCert: true, rejectUnauthorized: true, maxVersion: "TLSv1.2" }],
+  ["key exchanges over finite fields", { ecdhCurve: "ffdhe2048" }],
+  ["the same of TLS 1.2", { ...ofRsa, ciphers: "DHE-RSA-AES128-GCM-SHA256", dhparam: "auto" }]
 ])("a receiver that knows %s gets nothing", ([, options]) =>
   Effect.gen(function* () {
     const { connections, post } = yield* against(says(head(204)), options)
@@ -60,13 +68,50 @@ it.scopedLive.each<[string, TlsOptions]>([
   })
 )
 
+it.scopedLive("a receiver cannot begin the handshake again and again", () =>
+  Effect.gen(function* () {
+    const begins: Answer = ({ socket }) => void socket.renegotiate({}, (error) => socket.end(head(error ? 500 : 204)))
+    const { post } = yield* against(begins, { maxVersion: "TLSv1.2" })
+    expect(yield* post).toMatchObject({ error: "invalid response" })
+  })
+)
+
+/** Python's TLS sends as many session tickets as it is told. */
+const pouring = `
+import socket, ssl, sys
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(sys.argv[1])
+context.num_tickets = 1000
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+connection = context.wrap_socket(listener.accept()[0], server_side=True)
+connection.recv(1000)
+connection.sendall(b"HTTP/1.1 204 Said\\r\\n\\r\\n")
+connection.recv(1000)`
+
+describe("a receiver that pours session tickets", () => {
+  needs("python3")
+  it.scopedLive("is cut off", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [pem, caFile] = [join(folder, "identity.pem"), join(folder, "ca.pem")]
+      writeFileSync(caFile, authority.certificate)
+      writeFileSync(pem, `${identity.key}\n${identity.certificate}`)
+      const python = yield* start("python3", ["-c", pouring, pem])
+      const port = yield* python.line(/^\d+$/)
+      const client = yield* clientWith(caFile)
+      const post = client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body: Buffer.from("{}") })
+      expect(yield* post).toMatchObject({ error: "invalid response" })
+    })
+  )
+})
+
 it.scopedLive.each<[string, { past: boolean; ofOurs: boolean; error: string }]>([
   ["that has expired", { past: true, ofOurs: true, error: "tls: certificate has expired" }],
   ["that nobody has signed but itself", { past: false, ofOurs: false, error: "tls: certificate is self-signed" }]
 ])("a certificate %s is not a receiver's, and is named", ([, { error, ofOurs, past }]) =>
   Effect.gen(function* () {
     const now = yield* DateTime.now
-    const { default: selfsigned } = yield* Effect.promise(() => import("selfsigned"))
     const made = yield* Effect.promise(() =>
       selfsigned.generate([{ name: "commonName", value: "127.0.0.1" }], {
         keyType: "ec",
