@@ -240,7 +240,7 @@ const exchange = (connections: Connections, request: OutgoingRequest<unknown>, c
   }).pipe(Effect.onError(() => Effect.sync(() => connection.socket.destroy())))
 
 /** A server may close an idle connection just when it is used again, or have sent stray bytes after its last response. */
-const isStale = ({ code }: RequestFailed) => /^(ECONNRESET|EPIPE|HPE_INVALID_\w+)$/.test(code)
+const isStale = ({ code }: RequestFailed) => /^(ECONNRESET|EPIPE|HPE_(INVALID_\w+|CR_EXPECTED))$/.test(code)
 
 /**
  * A client whose connections close with the scope. `keepAlive`: how long an idle one is kept, unless the server says

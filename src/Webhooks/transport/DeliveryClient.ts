@@ -78,13 +78,16 @@ const certificateFaults: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "intermediate certificate is missing, or its authority is not trusted"
 }
 
-/** A short class that reveals nothing about the internal network. */
-const reasonOf = ({ code, message, stage }: RequestFailed): string => {
+/** A short class that reveals nothing about the internal network; or a status after which header lines are broken. */
+const outcomeOf = ({ cause, code, message, stage }: RequestFailed): AttemptOutcome => {
+  // Old software folds header lines, or ends them by LF alone (nodejs/node#43798).
+  const head = /^HPE_(CR_EXPECTED|INVALID_HEADER_TOKEN)$/.test(code) ? (cause as { rawPacket?: Buffer }).rawPacket : ""
+  const status = /^HTTP\/1\.[01] ([2-5]\d\d)/.exec(String(head?.slice(0, 12)))?.[1]
+  if (status !== undefined) return { status: Number(status), bodyStart: "" }
   // Node's words for a connection that ends before the response.
-  if (message === "socket hang up") return "connection closed"
-  const fault = certificateFaults[code]
-  if (fault !== undefined) return `tls: ${fault}`
-  return reasons[code] ?? { connecting: "connection failed", handshake: "tls", response: "invalid response" }[stage]
+  if (message === "socket hang up") return { error: "connection closed" }
+  const other = { connecting: "connection failed", handshake: "tls", response: "invalid response" }[stage]
+  return { error: certificateFaults[code] ? `tls: ${certificateFaults[code]}` : (reasons[code] ?? other) }
 }
 
 /** The start of a body, as text. Reads it to its end or its bound; a connection whose response goes on is closed. */
@@ -116,14 +119,12 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
       const guard = yield* TargetGuard
       const { extraCaFile } = (yield* Settings).webhooks
       const client = yield* Effect.catchAllDefect(makeHttpClient(keepAlive, extraCaFile), (cause) => {
-        const remedy = "give a PEM file with certificates"
-        return new ExtraCaUnusable({
-          message: `webhooks.extra_ca_file ${extraCaFile} cannot be used: ${remedy} (${cause})`
-        })
+        const message = `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
+        return new ExtraCaUnusable({ message })
       })
 
-      const post = (request: DeliveryRequest): Effect.Effect<AttemptOutcome> =>
-        Effect.suspend(() => {
+      const post = (request: DeliveryRequest) =>
+        Effect.suspend((): Effect.Effect<AttemptOutcome> => {
           const target = guard.check(request.url)
           if (Either.isLeft(target)) return Effect.succeed({ error: "target refused" })
           let about: AttemptOutcome = {}
@@ -147,11 +148,11 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
                 bodyStart
               }))
             ),
-            Effect.catchAll((failed) => {
+            Effect.catchAll((failed): Effect.Effect<AttemptOutcome> => {
               if (typeof failed === "string") return Effect.succeed({ ...about, error: failed })
               if (failed._tag === "TargetRefused") return Effect.succeed({ error: "target refused" })
               if (failed._tag === "NameNotResolved") return Effect.succeed({ error: "name not resolved" })
-              return Effect.succeed({ ...about, error: reasonOf(failed) })
+              return Effect.succeed({ ...about, ...outcomeOf(failed) })
             })
           )
         })

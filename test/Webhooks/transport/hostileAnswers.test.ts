@@ -30,6 +30,10 @@ const answers: ReadonlyArray<[string, Answer, object]> = [
     says(head(101, "connection: upgrade", "upgrade: websocket")),
     { error: "invalid response" }
   ],
+  ["line feeds alone", says("HTTP/1.1 200 OK\ncontent-length: 2\n\nok"), { status: 200, bodyStart: "" }],
+  ["a line feed alone", says("HTTP/1.0 500 No\r\nx: y\ncontent-length: 0\r\n\r\n"), { status: 500, bodyStart: "" }],
+  ["a folded header", says(head(202, "x-long: a,\r\n\tb", "content-length: 2"), "ok"), { status: 202, bodyStart: "" }],
+  ["early hints with line feeds alone", says("HTTP/1.1 103 Hints\n\n", head(204)), { error: "invalid response" }],
   ["100 Continue, unasked", says(head(100), head(204)), { status: 204, bodyStart: "" }],
   ["a hundred interim responses", says(head(102).repeat(100), head(204)), { status: 204, bodyStart: "" }],
   [
@@ -110,7 +114,8 @@ it.scopedLive.each<[string, number, Answer]>([
   ["a body that never ends", 2, pours(head(200), "x")],
   ["a 204 with a body", 2, says(head(204), "what is this")],
   ["an answer that closes", 2, says(head(200, "connection: close", "content-length: 0"))],
-  ["a flood of early hints", 2, pours("", head(103))]
+  ["a flood of early hints", 2, pours("", head(103))],
+  ["line feeds alone", 2, says("HTTP/1.1 200 OK\ncontent-length: 0\n\n")]
 ])("after %s the next request goes over connection %s", ([, next, answer]) =>
   Effect.gen(function* () {
     const { connections, post } = yield* against((request) =>
@@ -121,6 +126,17 @@ it.scopedLive.each<[string, number, Answer]>([
       next === 1 ? { status: 200, bodyStart: first.bodyStart } : { status: 204, bodyStart: "" }
     )
     expect(connections()).toBe(next)
+  })
+)
+
+it.scopedLive("takes no status of line feeds alone over a connection that was used before", () =>
+  Effect.gen(function* () {
+    let requests = 0
+    const { connections, post } = yield* against(({ connection, socket }) => {
+      const again = connection === 1 ? "HTTP/1.1 200 OK\n\n" : head(503)
+      socket.write(++requests === 1 ? head(204) : again)
+    })
+    expect([(yield* post).status, (yield* post).status, connections()]).toEqual([204, 503, 2])
   })
 )
 
