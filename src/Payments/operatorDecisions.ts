@@ -52,8 +52,7 @@ const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number, 
 /** A payment and its exceptions as they are stored now. */
 export const decided = Effect.fnUntraced(function* (id: PaymentId) {
   const tx = yield* Tx
-  const result: Decided = { payment: yield* Repo.byId(tx, id), exceptions: yield* Exceptions.ofPayment(tx, id) }
-  return result
+  return { payment: yield* Repo.byId(tx, id), exceptions: yield* Exceptions.ofPayment(tx, id) } satisfies Decided
 })
 
 /** The money that a payment can be accepted for: receipts that count for it, and its exceptions. */

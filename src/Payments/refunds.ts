@@ -147,8 +147,7 @@ export const refunded = Effect.fn("Payments.refunded")(function* (id: string, re
       const closed = ofCounted?.closed ?? (yield* close(id, all, returned))
       if (ofCounted === undefined) yield* settlement.sentBack(current)
       returned.onClosed?.(closed, ofCounted?.made ?? "decided")
-      const result: Refunded = { ...(yield* decided(payment.id)), closed }
-      return result
+      return { ...(yield* decided(payment.id)), closed } satisfies Refunded
     }).pipe(Effect.provide(services))
   )
 })

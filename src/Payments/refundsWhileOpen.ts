@@ -105,8 +105,7 @@ export const refundCounted = Effect.fnUntraced(function* (
   const same = noted.filter((one) => one.txHash === txHash)
   if (same.length > 0) {
     const all = same.reduce((all, one) => all + amountOf(one), 0n)
-    const result: RefundedCounted = { made: "repeated", closed: same.flatMap(closedBy) }
-    if (all === amount) return result
+    if (all === amount) return { made: "repeated", closed: same.flatMap(closedBy) } satisfies RefundedCounted
     return yield* new AlreadyDecided({
       message: `${txHash} is noted already, as a refund of ${payment.id}: name the transaction of what else was sent back`
     })
@@ -114,8 +113,7 @@ export const refundCounted = Effect.fnUntraced(function* (
   const unnamed = noted.find((one) => one.txHash === undefined && amountOf(one) === amount)
   if (unnamed !== undefined && txHash !== undefined) {
     for (const { of, part } of unnamed.parts) yield* Exceptions.nameRefund(of, part, txHash)
-    const result: RefundedCounted = { made: "completed", closed: closedBy(unnamed) }
-    return result
+    return { made: "completed", closed: closedBy(unnamed) } satisfies RefundedCounted
   }
   const money = yield* countedMoney(payment)
   if (money.length === 0) return yield* nothingCounts(payment)
@@ -145,6 +143,5 @@ export const refundCounted = Effect.fnUntraced(function* (
     closed.push({ ...opened, amount: one.amount })
   }
   yield* (yield* Settlement).sentBack(payment)
-  const result: RefundedCounted = { made: "decided", closed }
-  return result
+  return { made: "decided", closed } satisfies RefundedCounted
 })

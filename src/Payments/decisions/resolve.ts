@@ -147,8 +147,7 @@ type AlsoCommit<Result, E> = ((result: Result, made: Made) => Effect.Effect<void
 const storedNow = Effect.fnUntraced(function* (before: PaymentException) {
   const tx = yield* Tx
   const payment = before.payment === undefined ? undefined : yield* Repo.byId(tx, before.payment)
-  const result: Resolved = { exception: (yield* Exceptions.byId(tx, before.id)) ?? before, payment }
-  return result
+  return { exception: (yield* Exceptions.byId(tx, before.id)) ?? before, payment } satisfies Resolved
 })
 
 /** Proves the named transaction of money whose transaction is not known. */
@@ -180,11 +179,12 @@ const proveNamed = Effect.fnUntraced(function* (
 const acceptedFor = Effect.fnUntraced(function* (
   payment: Payment,
   exception: PaymentException,
-  named: string | undefined,
+  { txHash: named, uncorroborated }: Named,
   at: number
 ) {
-  const all = yield* Exceptions.ofPayment(yield* Tx, payment.id)
-  const open = all.filter(({ status }) => status === "open")
+  const tx = yield* Tx
+  const { chains } = yield* Settings
+  const open = (yield* Exceptions.ofPayment(tx, payment.id)).filter(({ status }) => status === "open")
   const onTime = counted(payment, yield* receiptsLeft(payment))
   if (payment.status === "confirmed") return credited(payment, onTime, [exception], open)
   const txHash = broughtBy(exception) ?? named
@@ -192,7 +192,11 @@ const acceptedFor = Effect.fnUntraced(function* (
     const message = `must be given: the transaction that paid ${payment.id} is not known`
     return yield* new DecisionInvalid({ field: "txHash", message })
   }
-  return confirmedBy(payment, withoutApart(payment, onTime, open).receipts, txHash, at)
+  // The other money of an open payment counts as received from then on.
+  const { receipts } = withoutApart(payment, onTime, open)
+  const waived = { uncorroborated, isProven: named !== undefined }
+  yield* refuseUndecidable(whyUndecidable(tx, chains, `what counts for ${payment.id}`, receipts, waived))
+  return confirmedBy(payment, receipts, txHash, at)
 })
 
 /** Whether an opened exception stands for money of an accepted one: the excess over the payment's amount. */
@@ -216,7 +220,7 @@ const acceptOpen = Effect.fnUntraced(function* (
   if (payment === undefined) return
   // Money orphaned by a reorg confirms nothing: accepting it means to waive it, unless another transaction has paid.
   const isMoney = kind !== "reorged" || named.txHash !== undefined
-  const accepted = isMoney ? yield* acceptedFor(payment, exception, named.txHash, now) : payment
+  const accepted = isMoney ? yield* acceptedFor(payment, exception, named, now) : payment
   const confirms = accepted.status !== payment.status
   const steps = accepted === payment ? [] : [{ payment: accepted, announced: confirms, isDecision: true }]
   const decide = (opened: ReadonlyArray<ExceptionContent>) =>
@@ -247,7 +251,7 @@ export const acceptException = <E = never>(
     const writer = yield* Writer
     const outbox = yield* Outbox
     const matchSet = yield* WatchedAddresses
-    const { chains } = yield* Settings
+    const settings = yield* Settings
     const seen = yield* find(reader, id, owner)
     if (seen === undefined) return undefined
     const isRepeated = yield* wasMade(seen, "accepted", named)
@@ -261,13 +265,13 @@ export const acceptException = <E = never>(
           // No transaction was proven for it.
           if (isRepeated) return yield* openedAgain(id)
           const waived = { uncorroborated, isProven: txHash !== undefined }
-          yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, chains, exception, waived))
+          yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, settings.chains, exception, waived))
           yield* acceptOpen(exception, named, outbox, matchSet)
         }
         const result = yield* storedNow(exception)
         if (alsoCommit !== undefined) yield* alsoCommit(result, made)
         return result
-      })
+      }).pipe(Effect.provideService(Settings, settings))
     )
   }).pipe(Effect.withSpan("Payments.acceptException"))
 

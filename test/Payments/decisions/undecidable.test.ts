@@ -106,6 +106,17 @@ test("an open payment: neither accepted for shallow money, nor is that sent back
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 100n })
 })
 
+test("an open payment is not confirmed by an exception while what else counts for it is shallow", function* () {
+  const { id } = yield* start
+  yield* scanTo(120, transfer(110, 7n, { currency: "DAI" }), transfer(119, 300n))
+  const { id: exception } = yield* only(id)
+  const decide = acceptException(exception, owner, {})
+  expect(yield* refusal(decide)).toContain(`what counts for ${id} has 2 of the 3 confirmations`)
+  yield* scanTo(121)
+  yield* decide
+  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 300n, txHash: "0xt110" })
+})
+
 testOfPair(
   "two providers, of which one has the money: an open payment is accepted for it by the operator's flag alone",
   function* () {
