@@ -32,6 +32,8 @@ export class Books {
   readonly chains: ReadonlyMap<ChainName, Watched>
   readonly requires: "safe" | "finalized" | undefined
   readonly strict: Readonly<Strictness>
+  /** Payments that a person has confirmed, with whatever money. */
+  readonly accepted = new Set<string>()
 
   /** `requires`: the tag that every payment waits for. */
   constructor(
@@ -136,17 +138,26 @@ export class Books {
     return created_head === null ? Number.POSITIVE_INFINITY : -1
   }
 
-  /** Credits minus refunds, which are recorded with the transactions that brought the money. */
-  #left(credits: ReadonlyArray<Placed>, { address, chain, currency }: PaymentRow): ReadonlyArray<Placed> {
+  /**
+   * Credits minus refunds, which are recorded with the transactions that brought the money; those that are recorded without
+   * one are taken from what only the balance shows where `isAll`.
+   */
+  #left(credits: ReadonlyArray<Placed>, payment: PaymentRow, isAll: boolean): ReadonlyArray<Placed> {
+    const { address, chain, currency } = payment
     const sent = new Map<string | null, bigint>()
     for (const one of this.exceptions()) {
       if (one.address !== address || one.chain !== chain || one.currency !== currency) continue
       sent.set(one.tx_hash, (sent.get(one.tx_hash) ?? 0n) + BigInt(one.sent_back))
     }
     return credits.flatMap(({ block, credit }) => {
-      const back = sent.get(credit.txHash) ?? 0n
-      const amount = credit.amount > back ? credit.amount - back : 0n
-      sent.set(credit.txHash, back - (credit.amount - amount))
+      const recorded = isAll && this.isReportedByBalance(payment, credit) ? [credit.txHash, null] : [credit.txHash]
+      let { amount } = credit
+      for (const hash of recorded) {
+        const back = sent.get(hash) ?? 0n
+        const rest = amount > back ? amount - back : 0n
+        sent.set(hash, back - (amount - rest))
+        amount = rest
+      }
       return amount === 0n ? [] : [{ block, credit: { ...credit, amount } }]
     })
   }
@@ -158,9 +169,9 @@ export class Books {
     const came = this.creditsTo(payment.address, head, this.beginsAbove(payment)).filter(
       ({ credit }) => this.currencyOf(watched, credit.contract) === payment.currency
     )
-    const right = this.#left(came, payment)
+    const right = this.#left(came, payment, false)
     const isOnTime = ({ time }: Block) => time * 1000 <= deadline
-    const surely = right.filter(({ block }) => isOnTime(block))
+    const surely = this.#left(came, payment, true).filter(({ block }) => isOnTime(block))
     // What a provider made of the times may be taken for them as long as it lies within what can be.
     if (watched.areTimesWrong()) return { surely, atMost: right }
     // On time in a block that is gone, and late in the one that has it now: on time, if the daemon saw the first.

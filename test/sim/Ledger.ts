@@ -1,8 +1,8 @@
 import type { ChainName } from "../../src/Domain/Chain.ts"
-import { type Block, isOnBranch } from "./Block.ts"
+import { type Block, type Credit, isOnBranch } from "./Block.ts"
 import { Books, type Placed, sum } from "./Books.ts"
 import { settleGrace } from "./plans.ts"
-import type { PaymentRow } from "./rows.ts"
+import type { ExceptionRow, PaymentRow } from "./rows.ts"
 import { Violation } from "./watched.ts"
 
 const legal: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -22,21 +22,34 @@ export class Ledger extends Books {
   readonly #verified = new Map<ChainName, number>()
   /** By payment, the block up to which it was searched for. */
   readonly #searched = new Map<string, number>()
+  /** What is decided of each exception: its outcome, and the base units that were sent back. */
+  readonly #decided = new Map<string, Pick<ExceptionRow, "outcome" | "sent_back">>()
+  /** The heads that were read at the commit before. */
+  readonly #before = new Map<ChainName, Block | undefined>()
+  /** The payment that a person is confirming now. */
+  accepting: string | null = null
 
   /** What was seen in the file of before counts no more. */
   override reopen(): void {
     super.reopen()
+    this.#before.clear()
+    this.#decided.clear()
+    for (const one of this.exceptions()) this.#decided.set(one.id, one)
     this.#seen.clear()
     this.#checked.clear()
     this.#verified.clear()
     this.#searched.clear()
-    for (const payment of this.payments()) this.#seen.set(payment.id, payment)
+    for (const payment of this.payments()) {
+      this.#seen.set(payment.id, payment)
+      if (payment.status !== "confirmed" && payment.failure_reason !== "reorged") this.accepted.delete(payment.id)
+    }
   }
 
   /** After each commit. */
   check(): void {
     this.#checkReceipts()
     this.#checkExceptions()
+    this.#checkDecisions()
     this.#checkProgress()
     for (const payment of this.payments()) {
       const before = this.#seen.get(payment.id)
@@ -44,6 +57,7 @@ export class Ledger extends Books {
       else if (!["pending", "detecting"].includes(payment.status)) this.#checkFrozen(before, payment)
       this.#seen.set(payment.id, payment)
     }
+    for (const chain of this.chains.keys()) this.#before.set(chain, this.scanned(chain))
   }
 
   /** No block is verified that a second provider has not read, and no payment is searched for above what is settled. */
@@ -57,7 +71,8 @@ export class Ledger extends Books {
       this.#verified.set(chain, verified_number)
       for (let number = before + 1; isWatching && number <= verified_number; number++) {
         const readers = this.watched(chain).readers(number)
-        if (readers < 2) throw new Violation(`block ${number} of ${chain} is verified, and ${readers} have read it`)
+        if (readers < this.watched(chain).quorum)
+          throw new Violation(`block ${number} of ${chain} is verified, and ${readers} have read it`)
       }
     }
     for (const { chain, number, payment_id } of this.searches()) {
@@ -150,10 +165,61 @@ export class Ledger extends Books {
     }
   }
 
+  /**
+   * A person decides on money that has its confirmations on the branch that was read by then. The chain may have another one
+   * already, which no provider has shown: that cannot be known.
+   */
+  #checkDecisions(): void {
+    for (const one of this.exceptions()) {
+      const before = this.#decided.get(one.id)
+      this.#decided.set(one.id, one)
+      const sent = BigInt(one.sent_back) - BigInt(before?.sent_back ?? 0)
+      const isAccepted = one.outcome === "accepted" && before?.outcome !== "accepted"
+      if (one.kind === "reorged" || !(isAccepted || sent > 0n)) continue
+      const decided = isAccepted ? BigInt(one.amount) : sent
+      // What is too much, or has no transaction, may have come with any.
+      const isIts = ({ txHash }: Credit) => one.kind === "overpaid" || one.tx_hash === null || one.tx_hash === txHash
+      const deep = this.#deepTo(one.chain, one.address, (credit, name) => name === one.currency && isIts(credit))
+      if (deep >= decided) continue
+      const what = `${decided} ${one.currency} on ${one.chain} (${one.kind} ${one.tx_hash})`
+      throw new Violation(`${what} is ${isAccepted ? "accepted" : "refunded"}, and ${deep} has the confirmations`)
+    }
+  }
+
+  /** What came to an address with its confirmations, on the branch that is read now, or that was at the commit before. */
+  #deepTo(name: ChainName, address: string, isIts: (credit: Credit, currency: string | undefined) => boolean): bigint {
+    const watched = this.watched(name)
+    const deepOn = (head: Block): bigint =>
+      sum(
+        this.creditsTo(address, head, -1).filter(
+          ({ block, credit }) =>
+            head.number - block.number + 1 >= watched.plan.confirmations &&
+            isIts(credit, this.currencyOf(watched, credit.contract))
+        )
+      )
+    // One commit may take both a decision and what a tick has read.
+    const now = deepOn(this.scanned(name) ?? watched.chain.head)
+    const head = this.#before.get(name)
+    const before = head === undefined ? 0n : deepOn(head)
+    return before > now ? before : now
+  }
+
+  /** A person confirms a payment for money of any kind, and for less than it asks for, but for no money that is not deep. */
+  #checkAccepted(
+    { address, amount_received, chain, currency, tx_hash }: PaymentRow,
+    fail: (why: string) => void
+  ): void {
+    const isPayer = (name: ChainName) => this.#deepTo(name, address, ({ txHash }) => txHash === tx_hash) > 0n
+    if (![...this.chains.keys()].some(isPayer)) fail(`for ${tx_hash}, which does not have its confirmations`)
+    const deep = this.#deepTo(chain, address, (_, name) => name === currency)
+    if (deep < BigInt(amount_received ?? 0)) fail(`for ${amount_received}, and ${deep} has the confirmations`)
+  }
+
   #checkTransition(before: PaymentRow | undefined, after: PaymentRow): void {
     const from = before?.status ?? "pending"
     const name = `payment ${this.number(after)} (${after.amount} ${after.currency} on ${after.chain})`
-    if (from !== after.status && !legal[from]?.includes(after.status)) {
+    const isAccepted = after.status === "confirmed" && this.accepting === after.id
+    if (from !== after.status && !legal[from]?.includes(after.status) && !isAccepted) {
       throw new Violation(`${name} went from ${from} to ${after.status}`)
     }
     const watched = this.watched(after.chain)
@@ -171,12 +237,7 @@ export class Ledger extends Books {
       throw new Violation(`${name} is ${[after.status, after.failure_reason ?? []].flat().join(" ")}, ${why}`)
     }
     const needed = BigInt(after.amount)
-    if (after.status === "confirmed") {
-      const deep = atMost.filter(isDeep)
-      if (sum(deep) < needed) fail(`and only ${sum(deep)} came with ${plan.confirmations} confirmations`)
-      const isPayer = deep.some(({ block }) => block.transactions.some(({ hash }) => hash === after.tx_hash))
-      if (!isPayer) fail(`by ${after.tx_hash}, which is not among what paid`)
-    }
+    if (after.status === "confirmed") this.#checkConfirmed(from, after, atMost.filter(isDeep), fail)
     const isDoubtful = isLiedAbout || watched.isOneTimeWrong() || this.mayBeOnTime(after)
     if (after.status === "detecting" && atMost.length === 0 && !isDoubtful) {
       fail("and nothing came")
@@ -200,7 +261,23 @@ export class Ledger extends Books {
     // What a reorg puts below the block where reading began is not read.
     const begun = this.startOf(after.chain)
     const back = surely.filter(({ block, credit }) => isReported(credit) && block.number > begun)
-    if (after.failure_reason === "reorged" && sum(back) >= needed) fail(`and ${sum(back)} is there`)
+    // A payment that was accepted needs what it was accepted for.
+    const isUnpaid = this.accepted.has(after.id) || sum(back) < needed
+    if (after.failure_reason === "reorged" && !isUnpaid) fail(`and ${sum(back)} is there`)
+  }
+
+  /** `deep`: what counts for the payment, and has its confirmations. */
+  #checkConfirmed(from: string, after: PaymentRow, deep: ReadonlyArray<Placed>, fail: (why: string) => void): void {
+    const isOpen = from === "pending" || from === "detecting"
+    const isPayer = deep.some(({ block }) => block.transactions.some(({ hash }) => hash === after.tx_hash))
+    if (this.accepting === after.id && !(isOpen && isPayer && sum(deep) >= BigInt(after.amount))) {
+      this.accepted.add(after.id)
+      this.#checkAccepted(after, fail)
+      return
+    }
+    const { confirmations } = this.watched(after.chain).plan
+    if (sum(deep) < BigInt(after.amount)) fail(`and only ${sum(deep)} came with ${confirmations} confirmations`)
+    if (!isPayer) fail(`by ${after.tx_hash}, which is not among what paid`)
   }
 
   /** Whether two providers have a part of these credits above dust; the rest of one sent back may be dust. */
@@ -248,7 +325,9 @@ export class Ledger extends Books {
       fail(`for ${payment.amount_received}, and ${sum(surely)} came in time`)
     }
     const others = this.othersTo(payment)
+    const sentBack = this.exceptions().filter((one) => one.address === payment.address && one.sent_back !== "0")
     const here = others.filter(({ chain, credit, block: { number, time } }) => {
+      if (sentBack.some((one) => one.chain === chain && (one.tx_hash ?? credit.txHash) === credit.txHash)) return false
       // What comes late, while the payment waits for other chains, is not searched for at a second provider.
       const isLate = time * 1000 > payment.expires_at + settleGrace
       if ((isLate || !this.strict.silence) && watched.withheld(credit.txHash)) return false

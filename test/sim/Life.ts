@@ -15,6 +15,8 @@ import type { Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Addresses } from "../../src/Payments/addresses/Addresses.ts"
 import { BlindJump } from "../../src/Payments/addresses/numbering.ts"
+import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
+import { accept } from "../../src/Payments/operatorDecisions.ts"
 import { refunded } from "../../src/Payments/refunds.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Payments } from "../../src/Payments.ts"
@@ -63,7 +65,17 @@ const answerPatience = 2_500
 const jump = 40
 
 /** A request to the daemon. */
-type Asked = Chains | Payments | Webhooks | Reader | Settings | Settlement | Writer
+type Asked =
+  | Chains
+  | Networks
+  | Outbox
+  | Payments
+  | Reader
+  | Settings
+  | Settlement
+  | WatchedAddresses
+  | Webhooks
+  | Writer
 
 /** One process of the daemon, from its start to its end, on a database file that outlives it. */
 export class Life {
@@ -147,6 +159,21 @@ export class Life {
   /** Undefined too where less counts for the payment, or it has ended. */
   refund(id: string, amount: bigint) {
     return this.#ask(Effect.option(refunded(id, { exceptions: [], amount, counted: true })))
+  }
+
+  /** Accepts the money that came for a payment. Undefined too where that is refused. */
+  accept(id: string) {
+    return this.#ask(Effect.option(accept(id, undefined)))
+  }
+
+  /** The same for the money of one exception. */
+  acceptException(id: string) {
+    return this.#ask(Effect.option(acceptException(id, undefined, {})))
+  }
+
+  /** Undefined too where it is refused. */
+  refundException(id: string, amount: bigint) {
+    return this.#ask(Effect.option(refundException(id, undefined, amount, {})))
   }
 
   health() {

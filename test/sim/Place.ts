@@ -213,13 +213,15 @@ export class Place {
 
   /** As the ledger looks at it. */
   get watched(): Watched {
+    const quorum = Math.min(2, this.providers.length)
     return {
       plan: this.plan,
       chain: this.chain,
       isGarbled: () => this.#isGarbled,
       isLiedAbout: (address) => this.#isLiedAbout(address),
-      tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length > 1,
-      keepsStates: this.providers.filter(({ traits }) => traits.stateDepth > 1_000).length > 1,
+      tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length >= quorum,
+      keepsStates: this.providers.filter(({ traits }) => traits.stateDepth > 1_000).length >= quorum,
+      quorum,
       // Two of three have the right ones.
       areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
       isOneTimeWrong: () => this.#areTimesWrong,

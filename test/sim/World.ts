@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, rmSync } from "node:fs"
 import { Duration } from "effect"
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import type { CreatePayment } from "../../src/Domain/CreatePayment.ts"
+import { EventKind } from "../../src/Domain/Event.ts"
 import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
@@ -12,7 +13,7 @@ import { Life, merchant } from "./Life.ts"
 import { epoch, type Place } from "./Place.ts"
 import { settingsOf, settleGrace, urlOf } from "./plans.ts"
 import { Receiver } from "./Receiver.ts"
-import type { PaymentRow } from "./rows.ts"
+import type { ExceptionRow, PaymentRow } from "./rows.ts"
 import type { SimProvider } from "./SimProvider.ts"
 import { copyFiles, removeFiles, Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
@@ -179,13 +180,7 @@ export class World {
   async start(): Promise<void> {
     await this.#life.start()
     this.#throwIfBroken()
-    await this.#life.register(endpoint, [
-      "payment.created",
-      "payment.detecting",
-      "payment.confirmed",
-      "payment.expired",
-      "payment.failed"
-    ])
+    await this.#life.register(endpoint, EventKind.literals)
     await this.pass(2 * second)
   }
 
@@ -317,6 +312,30 @@ export class World {
     this.#throwIfBroken()
   }
 
+  /** A person accepts what came for a payment, though it is less, late or something else. */
+  accept(id: string): Promise<void> {
+    return this.#accepting(id, () => this.#life.accept(id))
+  }
+
+  /** The same for the money of one exception. */
+  acceptException({ id, payment_id }: ExceptionRow): Promise<void> {
+    return this.#accepting(payment_id, () => this.#life.acceptException(id))
+  }
+
+  /** Says that so much of an exception's money was sent back. */
+  async refundException({ id }: ExceptionRow, amount: bigint): Promise<void> {
+    await this.#life.refundException(id, amount)
+    this.#throwIfBroken()
+  }
+
+  /** The ledger has to know that a person confirms a payment: less than its amount is enough then. */
+  async #accepting(payment: string | null, ask: () => Promise<unknown>): Promise<void> {
+    this.ledger.accepting = payment
+    await ask()
+    this.ledger.accepting = null
+    this.#throwIfBroken()
+  }
+
   /** Everything works from now on. */
   async heal(): Promise<void> {
     for (const { providers } of this.places) for (const provider of providers) provider.heal()
@@ -370,7 +389,7 @@ export class World {
     await this.#bury()
     const known = new Set(this.ledger.payments().map(({ id }) => id))
     for (const id of this.#payments) if (!known.has(id)) throw new Violation(`${id} was acknowledged, and is lost`)
-    this.receiver.check(this.ledger.deliveries())
+    this.receiver.check(this.ledger.deliveries(), this.ledger.accepted)
   }
 
   async end(): Promise<void> {

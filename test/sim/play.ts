@@ -1,7 +1,7 @@
 import { firstHeight, type Place } from "./Place.ts"
 import { amountOf, dustOf, pay, type Sent, spend } from "./payWays.ts"
 import { settleGrace } from "./plans.ts"
-import type { PaymentRow } from "./rows.ts"
+import type { ExceptionRow, PaymentRow } from "./rows.ts"
 import { checkEnd, checkLateCoins, checkQuiet, checkReported, checkTimes, isInventionKnown } from "./settled.ts"
 import type { Action, Step } from "./steps.ts"
 import type { World } from "./World.ts"
@@ -123,6 +123,19 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
     case "refund": {
       const payment = paymentOf(world, world.ledger.payments(), step.of, step.payment)
       return payment && world.refund(payment.id, amountOf(step.part, BigInt(payment.amount), 0n))
+    }
+    case "accept": {
+      const payment = paymentOf(world, world.ledger.payments(), step.of, step.payment)
+      return payment && world.accept(payment.id)
+    }
+    case "decide": {
+      const payment = paymentOf(world, world.ledger.payments(), step.of, step.payment)
+      const isOpen = ({ address, outcome }: ExceptionRow) => outcome === null && address === payment?.address
+      const open = world.ledger.exceptions().filter(isOpen)
+      const one = open[step.exception % Math.max(1, open.length)]
+      if (one === undefined) return
+      if (step.as === "accepted") return world.acceptException(one)
+      return world.refundException(one, amountOf(step.part, BigInt(one.amount), 0n))
     }
     case "reorg": {
       const { chain } = placeAt(world, step.chain)

@@ -1,8 +1,8 @@
 import { type ChainName, chainTraits } from "../../src/Domain/Chain.ts"
-import { accountAt } from "./Block.ts"
+import { accountAt, type Block, isOnBranch } from "./Block.ts"
 import { type Books, sum } from "./Books.ts"
 import { contractOf } from "./plans.ts"
-import type { PaymentRow, ReceiptRow } from "./rows.ts"
+import type { ExceptionRow, PaymentRow, ReceiptRow } from "./rows.ts"
 import { Violation } from "./watched.ts"
 
 // What must hold once the daemon has had the time to read everything.
@@ -90,6 +90,15 @@ export const isInventionKnown = (
   return untrue.length > 0 && untrue.every(isKnown) && liedAbout.every(({ address }) => known.has(address))
 }
 
+/** The money that an exception reports: what is open, was accepted, or was sent back, unless a reorg has taken it since. */
+const reportedBy = (books: Books, { amount, chain, kind, outcome, sent_back, tx_hash }: ExceptionRow): bigint => {
+  if (kind === "reorged" || outcome === "gone") return 0n
+  const blocks = books.watched(chain).chain
+  const isThere = (block: Block) => isOnBranch(blocks.head, block)
+  if (outcome !== null && tx_hash !== null && !blocks.inclusions.get(tx_hash)?.some(isThere)) return 0n
+  return (outcome === "refunded" ? 0n : BigInt(amount)) + BigInt(sent_back)
+}
+
 /** Tokens at an address whose payment was lost are reported; dust once a second provider has read its blocks again. */
 const checkLost = (books: Books, address: string): void => {
   for (const [name, { chain, plan }] of books.chains) {
@@ -98,10 +107,7 @@ const checkLost = (books: Books, address: string): void => {
       const reported = books
         .exceptions()
         .filter((one) => one.kind === "unknown_payment" && one.address === address && one.chain === name)
-        .reduce(
-          (total, one) => total + (one.currency === currency && one.outcome === null ? BigInt(one.amount) : 0n),
-          0n
-        )
+        .reduce((total, one) => total + (one.currency === currency ? reportedBy(books, one) : 0n), 0n)
       const awaited = books.awaitedDust(address, name, currency)
       if (reported > held || reported + awaited < held) {
         throw new Violation(
@@ -116,25 +122,26 @@ const checkLost = (books: Books, address: string): void => {
 export const checkReported = (books: Books): void => {
   const reported = new Map<string, bigint>()
   const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
-  for (const { address, amount, chain, currency, kind, outcome, sent_back } of books.exceptions()) {
-    // Money that a reorg removed again is closed, with an outcome.
-    if (kind === "reorged" || !(outcome === null || outcome === "refunded")) continue
-    const key = [chain, address, currency].join(" ")
-    const open = outcome === null ? BigInt(amount) : 0n
-    reported.set(key, (reported.get(key) ?? 0n) + open + BigInt(sent_back))
+  for (const one of books.exceptions()) {
+    const key = [one.chain, one.address, one.currency].join(" ")
+    reported.set(key, (reported.get(key) ?? 0n) + reportedBy(books, one))
   }
-  for (const { address, amount, amount_received, chain: own, currency: asked, status } of books.payments()) {
+  for (const { address, amount, amount_received, chain: own, currency: asked, id, status } of books.payments()) {
     // An open payment waits for a provider that can report it, and shows what came.
     const isOpen = status === "pending" || status === "detecting"
-    const shown = BigInt((status === "confirmed" ? amount : isOpen ? amount_received : null) ?? 0)
+    const isAccepted = books.accepted.has(id)
+    const received = BigInt(isOpen || isAccepted ? (amount_received ?? 0) : 0)
+    // What makes up for the rest of a payment that was accepted for less is its own.
+    const shown = status === "confirmed" && received < BigInt(amount) ? BigInt(amount) : received
     if (dusty.has(address)) continue
     for (const [name, { chain, plan }] of books.chains) {
       for (const currency of plan.tokens) {
         const held = books.total(name, address, currency, chain.head, books.startOf(name))
         const isAsked = name === own && currency === asked
         const known = (reported.get([name, address, currency].join(" ")) ?? 0n) + (isAsked ? shown : 0n)
-        if (known !== held)
-          throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is reported`)
+        // A payment that was accepted shows what it was accepted for beside the exceptions of that.
+        const isRight = isAccepted && isAsked ? known >= held : known === held
+        if (!isRight) throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is reported`)
       }
       // Coin for a token, where blocks show it: gas to collect with is never that much.
       if (asked === plan.coin || !chainTraits[name].readsFullBlocks) continue
@@ -180,9 +187,8 @@ export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number, 
   const reported = books
     .exceptions()
     .filter((one) => one.address === address && one.chain === chain && one.currency === currency)
-    .filter(({ kind, outcome }) => kind !== "reorged" && outcome === null)
   const known = reported.reduce(
-    (all, one) => all + BigInt(one.amount),
+    (all, one) => all + reportedBy(books, one),
     payment.status === "confirmed" ? BigInt(amount) : 0n
   )
   // Dust is reported later.
@@ -205,7 +211,12 @@ export const checkEnd = (books: Books, lost: ReadonlyArray<PaymentRow> = []): vo
     ) {
       throw new Violation(`payment ${books.number(payment)} is still ${payment.status} long after its time`)
     }
-    const { atMost } = books.counted(payment, books.watched(payment.chain).chain.head)
+    const { chain } = books.watched(payment.chain)
+    const { atMost } = books.counted(payment, chain.head)
+    // What a payment was accepted for is there in the end: one transaction of it, at least.
+    const isThere = (block: Block) => isOnBranch(chain.head, block)
+    const blocks = books.accepted.has(payment.id) ? chain.inclusions.get(payment.tx_hash ?? "") : undefined
+    if (books.accepted.has(payment.id) && (blocks === undefined || blocks.some(isThere))) continue
     if (payment.status === "confirmed" && sum(atMost) < BigInt(payment.amount)) {
       throw new Violation(`payment ${books.number(payment)} is confirmed, and ${sum(atMost)} is there in the end`)
     }

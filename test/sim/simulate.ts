@@ -9,8 +9,8 @@ import { Dice } from "./Dice.ts"
 import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
-import { type Conditions, type Step, stepsOf } from "./steps.ts"
-import { generations, type Kind, kinds, tell, weights } from "./stories.ts"
+import { type Conditions, type Step, stepsOf, withDecisions } from "./steps.ts"
+import { generations, type Kind, kinds, newest, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
 import { type Between, World } from "./World.ts"
 import { type Strictness, usualStrictness } from "./watched.ts"
@@ -125,7 +125,11 @@ export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usu
   const chains = plansOf(new Dice(`chains ${seed}`))
   const steps = stepsOf(new Dice(`steps ${seed}`), chains)
   const dice = new Dice(`kinds ${seed}`)
-  if (dice.chance(0.45) && !always) return steps
+  // Decisions at random came with the stories of them.
+  const deciding = new Dice(`decisions ${seed}`)
+  const isDecided = !always && newest.kinds.every((kind) => chosen.includes(kind)) && deciding.chance(0.15)
+  const decided = (all: ReadonlyArray<Step>) => (isDecided ? withDecisions(deciding, all) : all)
+  if (dice.chance(0.45) && !always) return decided(steps)
   const picked = Array.from({ length: dice.chance(0.25) ? 2 : 1 }, () =>
     always ? dice.pick(chosen) : dice.weighted(weights)
   )
@@ -135,10 +139,11 @@ export const seedsSteps = (seed: string, { always, kinds: chosen }: Choice = usu
   }
   const enabled = picked.filter((kind) => chosen.includes(kind))
   const few = steps.slice(0, dice.below(8))
-  return enabled.reduce(
+  const told = enabled.reduce(
     (others, kind, i) => mix(dice, tell(kind, new Dice(`${kind} ${i} ${seed}`), chains, `${kind} ${i}`), others),
     enabled.length === 0 ? steps : few
   )
+  return decided(told)
 }
 
 /** Fewer steps that still fail: halves first, then smaller and smaller parts, down to single steps. */

@@ -73,6 +73,15 @@ export type Action =
   | (OfPayment & { readonly does: "cancel" })
   /** Somebody notes that so much of what counts for an open payment was sent back. */
   | (OfPayment & { readonly does: "refund"; readonly part: Part })
+  /** A person accepts what came for a payment. */
+  | (OfPayment & { readonly does: "accept" })
+  /** A person accepts an open exception, by its place among the payment's, or notes what was sent back of it. */
+  | (OfPayment & {
+      readonly does: "decide"
+      readonly exception: number
+      readonly as: "accepted" | "refunded"
+      readonly part: Part
+    })
   | {
       readonly does: "lie"
       readonly chain: number
@@ -234,6 +243,22 @@ const quietStart = (dice: Dice, chains: ReadonlyArray<ChainPlan>): ReadonlyArray
   { after: 0, ...breakdown(dice, chains.length) },
   { after: dice.between(1_000, 90_000), does: "wait" }
 ]
+
+const decision = (dice: Dice, of: OfPayment): Action => {
+  const as = dice.weighted({ accepted: 3, refunded: 3, all: 2 })
+  if (as === "all") return { ...of, does: "accept" }
+  return { ...of, does: "decide", exception: dice.below(8), as, part: dice.pick(["all", "all", "half", "dust"]) }
+}
+
+/** These steps with decisions of a person among them, also right after money has come. */
+export const withDecisions = (dice: Dice, steps: ReadonlyArray<Step>): ReadonlyArray<Step> =>
+  steps.flatMap((step): ReadonlyArray<Step> => {
+    const isDecided = dice.chance(step.does === "pay" || step.does === "mine" || step.does === "wait" ? 0.3 : 0.1)
+    const payment = "payment" in step && dice.chance(0.7) ? step.payment : dice.below(64)
+    const of = "of" in step && step.of !== undefined ? { of: step.of } : {}
+    const decided: Step = { after: dice.pick([0, 2_000, 7_000, 20_000]), ...decision(dice, { payment, ...of }) }
+    return isDecided ? [step, decided] : [step]
+  })
 
 /** What a seed does, made in advance: with steps left out, the others still do the same. */
 export const stepsOf = (dice: Dice, chains: ReadonlyArray<ChainPlan>): ReadonlyArray<Step> => {

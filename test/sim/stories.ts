@@ -14,7 +14,7 @@ import {
   otherHashes,
   withheld
 } from "./stories/money.ts"
-import { cancellations, refunds, restores, wrongClock } from "./stories/operation.ts"
+import { cancellations, otherDecisions, refunds, restores, shallowDecisions, wrongClock } from "./stories/operation.ts"
 import type { Story } from "./stories/scene.ts"
 
 // Short sequences of steps, each of which leads to one rule of the daemon: by chance alone they would hardly ever come
@@ -52,7 +52,9 @@ export const stories = {
   twoImpaired,
   elsewhereDown,
   refunds,
-  shyProviders
+  shyProviders,
+  shallowDecisions,
+  otherDecisions
 } satisfies Readonly<Record<string, Story>>
 
 export type Kind = keyof typeof stories
@@ -71,8 +73,8 @@ const younger: ReadonlyArray<Generation> = [
   { dice: "youngest kinds", chance: 0.03, kinds: ["inventedElsewhere"] }
 ]
 
-/** New ones come here: the seeds that once failed are played without. */
-export const newest: Generation = {
+/** The seeds that failed first are played without these. */
+export const newer: Generation = {
   dice: "newest kinds",
   chance: 0.2,
   kinds: [
@@ -88,7 +90,10 @@ export const newest: Generation = {
   ]
 }
 
-export const generations: ReadonlyArray<Generation> = [...younger, newest]
+/** New ones come here: all seeds that once failed are played without. */
+export const newest: Generation = { dice: "deciding kinds", chance: 0.1, kinds: ["shallowDecisions", "otherDecisions"] }
+
+export const generations: ReadonlyArray<Generation> = [...younger, newer, newest]
 
 /** Kinds that take a second to compute are played less often. */
 const seldom: Readonly<Partial<Record<Kind, number>>> = {

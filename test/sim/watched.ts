@@ -33,6 +33,8 @@ export interface Watched {
   readonly areTimesWrong: () => boolean
   /** Blocks had times that are not theirs: what is provisional may go by one provider's. */
   readonly isOneTimeWrong: () => boolean
+  /** How many providers corroborate something: two, where it has that many. */
+  readonly quorum: number
   /** How many providers have returned a block's logs. */
   readonly readers: (number: number) => number
   /** One provider was left, for long enough to decide alone. */

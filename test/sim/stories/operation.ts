@@ -1,6 +1,6 @@
 import type { Fate } from "../SimChain.ts"
 import type { Step, Way } from "../steps.ts"
-import { insideWays, made, mined, paid, plain, type Story, wait } from "./scene.ts"
+import { given, insideWays, made, mined, paid, plain, type Scene, type Story, wait } from "./scene.ts"
 
 /** An old copy of the files takes the place of the newest ones. */
 export const restores =
@@ -65,6 +65,78 @@ export const refunds: Story = (scene) => {
     ...(dice.chance(0.3) ? [{ ...plain, after: dice.between(0, 9_000), does: "cancel", of: name } as const] : []),
     mined(scene, plan.confirmations + 2, dice.between(0, 6_000)),
     wait(5_000, 20_000, scene)
+  ]
+}
+
+/** A person decides on what came for the payment. */
+const decided = (scene: Scene, after: number, as: "accept" | "accepted" | "refunded"): Step => {
+  const of = { ...plain, after, of: scene.name }
+  if (as === "accept") return { ...of, does: "accept" }
+  return { ...of, does: "decide", exception: 0, as, part: scene.dice.pick(["all", "all", "half"]) }
+}
+
+/** Late money, or a part of what an open payment asks for. */
+const forDecision = (scene: Scene): ReadonlyArray<Step> => {
+  const { dice } = scene
+  const isLate = dice.chance(0.7)
+  return [
+    made(scene, { expiresIn: isLate ? 15 : 60 }),
+    ...(isLate ? [wait(50_000, 70_000, scene)] : []),
+    paid(scene, isLate ? dice.pick(["all", "half", "more"]) : "half", ["plain", "severalInOne"], 0)
+  ]
+}
+
+/** A person decides on money that has just come, again once it is deep, and a reorg takes it between, or after. */
+export const shallowDecisions: Story = (scene) => {
+  const { chain, dice, plan } = scene
+  const decision = (after: number) => decided(scene, after, dice.pick(["accept", "accepted", "refunded"]))
+  const fates: ReadonlyArray<Fate> = [dice.pick<Fate>(["never", "never", "later", "again"])]
+  const reorg: Step = {
+    after: dice.between(0, 3_000),
+    does: "reorg",
+    chain,
+    depth: dice.between(2, 4),
+    grows: 1,
+    fates
+  }
+  const isEarly = dice.chance(0.5)
+  return [
+    given({ providers: dice.pick([1, 1, 2]) }),
+    ...forDecision(scene),
+    mined(scene, 1, 0),
+    // The daemon looks every five seconds.
+    decision(dice.between(1_500, 5_500)),
+    ...(isEarly ? [reorg] : []),
+    mined(scene, plan.confirmations, dice.between(0, 2_000)),
+    decision(dice.between(5_100, 9_000)),
+    ...(isEarly ? [] : [reorg]),
+    mined(scene, plan.confirmations + 2, dice.between(0, 6_000)),
+    decision(dice.between(5_100, 9_000)),
+    wait(2_000, 20_000, scene)
+  ]
+}
+
+/** What was decided is lost with the newest files, and another decision is made, or more comes first. */
+export const otherDecisions: Story = (scene) => {
+  const { dice, plan } = scene
+  const [first, second] = dice.pick([
+    ["accepted", "refunded"],
+    ["refunded", "accepted"],
+    ["accept", "refunded"],
+    ["accept", "accept"]
+  ] as const)
+  const isMore = dice.chance(first === "accept" ? 0.6 : 0.2)
+  return [
+    ...forDecision(scene),
+    mined(scene, plan.confirmations, 0),
+    wait(5_100, 9_000, scene),
+    { after: 0, does: "copy" },
+    decided(scene, dice.between(0, 3_000), first),
+    { after: dice.between(1_000, 8_000), does: "restore", elsewhere: false, down: dice.pick([0, 5]) },
+    ...(isMore ? [paid(scene, "half", ["plain"], 0), mined(scene, plan.confirmations, 0)] : []),
+    decided(scene, dice.between(5_100, 9_000), second),
+    mined(scene, plan.confirmations + 2, dice.between(0, 6_000)),
+    wait(2_000, 20_000, scene)
   ]
 }
 
