@@ -234,6 +234,10 @@ const exchange = (connections: Connections, request: OutgoingRequest<unknown>, c
       socket.once("free", () => connections.put(url.origin, connection, String(response.headers["keep-alive"] ?? "")))
       // A body that breaks off is seen by its reader; without one it is no news.
       resume(Effect.succeed(response.on("error", () => undefined)))
+      // A server that answers and does not read: what is still to be written would keep the connection without end.
+      response.once("close", () => {
+        if (!(sent.writableFinished && sent.shouldKeepAlive)) socket.destroy()
+      })
     })
     sent.end(body)
     return Effect.sync(() => sent.destroy())

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import { join } from "node:path"
-import type { TlsOptions } from "node:tls"
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { clientWith } from "../../lib/deliveryClient.ts"
@@ -73,6 +73,32 @@ it.scopedLive("a receiver cannot begin the handshake again and again", () =>
     const begins: Answer = ({ socket }) => void socket.renegotiate({}, (error) => socket.end(head(error ? 500 : 204)))
     const { post } = yield* against(begins, { maxVersion: "TLSv1.2" })
     expect(yield* post).toMatchObject({ error: "invalid response" })
+  })
+)
+
+it.scopedLive("a connection is closed whose request was answered before it was read", () =>
+  Effect.gen(function* () {
+    const arrived = yield* Deferred.make<TLSSocket>()
+    const { certificate: cert, key } = identity
+    const server = createTlsServer({ key, cert }, (socket) => {
+      socket.on("error", () => undefined).write(head(200, "content-length: 0"))
+      Deferred.unsafeDone(arrived, Effect.succeed(socket))
+    })
+    const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+    yield* Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
+    const caFile = join(yield* temporaryFolder, "ca.pem")
+    writeFileSync(caFile, authority.certificate)
+    const client = yield* clientWith(caFile)
+    const body = Buffer.alloc(32 * 1024 * 1024)
+    const { port } = server.address() as AddressInfo
+    expect(yield* client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body })).toMatchObject({ status: 200 })
+    const socket = yield* Deferred.await(arrived)
+    yield* Effect.async<void>((resume) => {
+      const end = () => resume(Effect.void)
+      // Of the whole body, the connection goes on.
+      socket.on("data", () => void (socket.bytesRead > body.length && end())).once("close", end)
+    })
+    expect(socket.bytesRead).toBeLessThan(body.length)
   })
 )
 
