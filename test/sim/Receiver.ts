@@ -17,13 +17,14 @@ const legalOrderOfAccepted = /^created( detecting)*( expired| failed)?( confirme
 
 /**
  * What one id always says. After a restore the daemon looks at other times: an event that has its id again may differ in its
- * times, in what had come while the payment was open, and in the payment and the other exceptions beside an exception.
+ * times, in what had come by then where the chain alone decided, and in the payment and other exceptions beside an exception.
  */
 const contentOf = (body: string): string => {
   const { data, event, exception } = JSON.parse(body) as Readonly<Record<string, Readonly<Record<string, unknown>>>>
-  const { amountReceived, failureReason, id, status, txHash } = data ?? {}
-  const isOver = status !== "pending" && status !== "detecting"
-  const said = exception ?? { id, ...(isOver ? { status, failureReason, amountReceived, txHash } : {}) }
+  const { amount, amountReceived, failureReason, id, status, txHash } = data ?? {}
+  const isPaid = status === "confirmed" && Number(amountReceived) >= Number(amount)
+  const isDecided = !isPaid && (status === "confirmed" || ["cancelled", "reorged"].includes(`${failureReason}`))
+  const said = exception ?? { id, failureReason, ...(isDecided ? { amountReceived, txHash } : { isPaid }) }
   return `${event} ${JSON.stringify(said, (key, value) => (key.endsWith("At") ? undefined : value))}`
 }
 
