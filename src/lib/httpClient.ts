@@ -13,14 +13,7 @@ import { readFileSync } from "node:fs"
 import { request as httpRequest, type IncomingMessage } from "node:http"
 import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { pipeline, type Readable } from "node:stream"
-import {
-  connect as connectTls,
-  createSecureContext,
-  DEFAULT_CIPHERS,
-  rootCertificates,
-  type SecureContext,
-  type SecureContextOptions
-} from "node:tls"
+import * as tls from "node:tls"
 import { createGunzip } from "node:zlib"
 import { Clock, Data, Duration, Effect, type Scope } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
@@ -34,12 +27,9 @@ const maxAge = Duration.toMillis("5 minutes")
 /** Of a response's head: frameworks of shops send large ones. */
 const maxHeaderSize = 64 * 1024
 
-/**
- * What a server may choose from. Not a key exchange over a finite field, which blocks the event loop for up to 250 ms, nor
- * new handshakes on a TLS 1.2 connection, which go on without end.
- */
-const handshakes: SecureContextOptions = {
-  ciphers: `${DEFAULT_CIPHERS}:!kDHE`,
+// No key exchange over a finite field, which blocks the event loop for up to 250 ms, and no second handshake of TLS 1.2.
+const handshakes = {
+  ciphers: `${tls.DEFAULT_CIPHERS}:!kDHE`,
   ecdhCurve: "X25519:P-256:X448:P-521:P-384",
   secureOptions: constants.SSL_OP_NO_RENEGOTIATION
 }
@@ -130,18 +120,16 @@ const dial = (addresses: ReadonlyArray<string>, port: number) =>
   })
 
 /** A TLS connection over a TCP connection. `host`: whose certificate is accepted. */
-const handshake = (socket: Socket, host: string, secureContext: SecureContext) =>
+const handshake = (socket: Socket, host: string, secureContext: tls.SecureContext) =>
   Effect.async<Socket, RequestFailed>((resume) => {
     // RFC 6066: no server name (SNI) for an IP address.
     const names = isIP(host) === 0 ? { host, servername: host } : { host }
     // Explicit: NODE_TLS_REJECT_UNAUTHORIZED=0 in the environment would otherwise turn the check off.
     const checked = { rejectUnauthorized: true, ALPNProtocols: ["http/1.1"] }
-    const secure = connectTls({ socket, ...names, ...checked, secureContext }, () => resume(Effect.succeed(secure)))
+    const secure = tls.connect({ socket, ...names, ...checked, secureContext }, () => resume(Effect.succeed(secure)))
     secure.on("error", (error) => resume(Effect.fail(failure(error, "handshake"))))
     let tickets = 0
-    secure.on("session", () => {
-      if (++tickets > maxTickets) secure.destroy(new Error("too many session tickets"))
-    })
+    secure.on("session", () => void (++tickets > maxTickets && secure.destroy(new Error("too many session tickets"))))
   }).pipe(Effect.onError(() => Effect.sync(() => socket.destroy())))
 
 interface Connection {
@@ -235,9 +223,7 @@ const exchange = (connections: Connections, request: OutgoingRequest<unknown>, c
       // A body that breaks off is seen by its reader; without one it is no news.
       resume(Effect.succeed(response.on("error", () => undefined)))
       // A server that answers and does not read: what is still to be written would keep the connection without end.
-      response.once("close", () => {
-        if (!(sent.writableFinished && sent.shouldKeepAlive)) socket.destroy()
-      })
+      response.once("close", () => void ((sent.writableFinished && sent.shouldKeepAlive) || socket.destroy()))
     })
     sent.end(body)
     return Effect.sync(() => sent.destroy())
@@ -259,10 +245,10 @@ export const makeHttpClient = (
       Effect.sync(() => new Connections(Duration.toMillis(keepAlive))),
       (connections) => Effect.sync(() => connections.closeAll())
     )
-    const trusted = extraCaFile === "" ? {} : { ca: [...rootCertificates, certificatesIn(extraCaFile)] }
+    const trusted = extraCaFile === "" ? {} : { ca: [...tls.rootCertificates, certificatesIn(extraCaFile)] }
     // Made once and when needed, since reading the root certificates takes longer than a handshake.
-    let made: SecureContext | undefined
-    const secureContext = () => (made ??= createSecureContext({ ...handshakes, ...trusted }))
+    let made: tls.SecureContext | undefined
+    const secureContext = () => (made ??= tls.createSecureContext({ ...handshakes, ...trusted }))
     const secured = (socket: Socket, host: string) => handshake(socket, host, secureContext())
 
     const open = (url: URL, host: string, addresses: ReadonlyArray<string>) => {
