@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { attentionFamilies } from "../../src/Admin/attentionFamilies.ts"
 import { exposition } from "../../src/Admin/metrics.ts"
+import { attentionFamilies } from "../../src/Admin/storeFamilies.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader } from "../../src/Sql.ts"
 import { seed } from "../lib/endpointRows.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Layer, TestClock } from "effect"
-import { attentionFamilies } from "../../src/Admin/attentionFamilies.ts"
+import { attentionFamilies } from "../../src/Admin/storeFamilies.ts"
 import { look } from "../../src/Alerts/alertState.ts"
 import { nothingSeen } from "../../src/Alerts/Condition.ts"
 import { makeConditions } from "../../src/Alerts/conditions.ts"
