@@ -14,6 +14,9 @@ const tryMoreMillis = Duration.toMillis("1 hour")
 /** Rates are limited by the second: the wait before a call that exceeded one is sent again. */
 const rateInterval = Duration.seconds(1)
 
+/** Calls under way at once of a provider that takes no batches: one after another, a round would take as long as all of them. */
+const singlesAtOnce = 4
+
 /** Reasons that have another cause than the length of the batch. */
 const otherCauses: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "range", "state", "missing"])
 /** Reasons of one call that may come of the calls beside it. */
@@ -100,9 +103,9 @@ export const makeBatching = (exchange: RpcClient["sendEach"]): Pick<RpcClient, "
   const sendEach: RpcClient["sendEach"] = (calls) =>
     Effect.flatMap(batchLimit, (most) => {
       const atOnce = Math.min(most, Math.floor(rateLimiter.perSecond))
-      return calls.length > atOnce
-        ? Effect.map(Effect.forEach(Arr.chunksOf(calls, atOnce), sendEach, { concurrency: 1 }), Arr.flatten)
-        : sendBatch(calls)
+      if (calls.length <= atOnce) return sendBatch(calls)
+      const concurrency = atOnce === 1 ? singlesAtOnce : 1
+      return Effect.map(Effect.forEach(Arr.chunksOf(calls, atOnce), sendEach, { concurrency }), Arr.flatten)
     })
 
   return { batchLimit, sendEach }

@@ -290,6 +290,21 @@ describe("Rpc", () => {
     }).pipe(Effect.provide(Rpc.layer))
   )
 
+  live("sends four calls at once to a provider that takes no batches", function* () {
+    const waiting: Array<() => void> = []
+    let isKnown = false
+    const client = yield* clientOf((...request) => {
+      const answer = () => refusedFor(1, withStatus(403, ""))(...request)
+      if (!isKnown) return answer()
+      waiting.push(answer)
+      if (waiting.length === 4) for (const each of waiting.splice(0)) each()
+    })
+    const calls = Arr.replicate({ method: "a", params: [] }, 8)
+    yield* client.send(calls)
+    isKnown = true
+    expect(yield* client.send(calls)).toEqual(calls.map(() => "0x1"))
+  })
+
   live("sends one call alone to a provider that refuses all, and none where it asks to wait", function* () {
     for (const [status, headers, requests] of [
       [500, {}, 2],
