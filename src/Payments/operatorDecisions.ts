@@ -42,9 +42,10 @@ export interface Decided {
   readonly exceptions: ReadonlyArray<PaymentException>
 }
 
-/** Accepts all open exceptions of a payment, and gives them. */
-const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number, note: string | undefined) {
-  const open = (yield* Exceptions.ofPayment(yield* Tx, payment)).filter(({ status }) => status === "open")
+/** Accepts the open exceptions of a payment, all or those of a kind, and gives them. */
+const acceptOpen = Effect.fnUntraced(function* (payment: PaymentId, at: number, note?: string, only?: string) {
+  const all = yield* Exceptions.ofPayment(yield* Tx, payment)
+  const open = all.filter(({ kind, status }) => status === "open" && kind === (only ?? kind))
   for (const { id } of open) yield* Exceptions.close(id, "accepted", at, { note })
   return open
 })
@@ -199,8 +200,8 @@ export const accept = Effect.fn("Payments.accept")(function* (
         yield* acceptOpen(payment.id, now, note)
         const confirmed = confirmedBy(payment, money.paying, txHash, now)
         const steps = [{ payment: confirmed, announced: true, isDecision: true }]
-        // An overpayment that this opens is accepted with the rest.
-        const decide = () => Effect.asVoid(acceptOpen(payment.id, now, note))
+        // An overpayment that this opens is accepted with the rest; what was undecided on other chains is not.
+        const decide = () => Effect.asVoid(acceptOpen(payment.id, now, note, "overpaid"))
         yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
         // Its address is watched for late money again: the watch since its first end may be over.
         tx.afterCommit(() => matchSet.add(payment.mode, payment.address))

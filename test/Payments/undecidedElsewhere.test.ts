@@ -7,7 +7,7 @@ import type { Payment } from "../../src/Domain/Payment.ts"
 import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
 import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
-import { abandon } from "../../src/Payments/operatorDecisions.ts"
+import { abandon, accept } from "../../src/Payments/operatorDecisions.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../../src/Sql.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { testOfTwo as test } from "./deciding.ts"
@@ -139,6 +139,14 @@ describe("what is undecided on another chain", () => {
     yield* tick({ head: 261, on: elsewhere, ancestor: 249, transfers: [again], corroborated: false })
     yield* scanTo(longest + 1)
     expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["expired", ["open wrong_chain 7 0xt250"]])
+  })
+
+  test("is left to decide where its payment is accepted for other money", function* () {
+    const payment = yield* startBeside
+    yield* elsewhereAt(250, stray)
+    yield* scanTo(251, transfer(119, 400n))
+    yield* accept(payment.id, undefined)
+    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["confirmed", ["open unattributed 7 0xt250"]])
   })
 
   test("that was accepted or sent back is not another exception once a second provider has it", function* () {
