@@ -17,23 +17,26 @@ import {
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
-/** Subtracts `amount` from the matching receipts, newest blocks first: money in earlier ones may be undecided. */
+/** Subtracts `amount` from the matching receipts. Of equals the newest blocks first: money in earlier ones may be undecided. */
 const takeOut = (
   receipts: ReadonlyArray<Receipt>,
   amount: bigint,
-  matches: (receipt: Receipt) => boolean
+  matches: (receipt: Receipt) => boolean,
+  ofTwo = true
 ): ReadonlyArray<Receipt> => {
   const rests = new Map<Receipt, bigint>()
   let left = amount
-  for (const receipt of receipts.filter(matches).sort((a, b) => b.blockNumber - a.blockNumber)) {
+  // A transaction may have what two providers report, and beside it what one alone does.
+  const rank = ({ corroborated }: Receipt) => Number(corroborated === ofTwo)
+  const first = (a: Receipt, b: Receipt) => rank(b) - rank(a) || b.blockNumber - a.blockNumber
+  for (const receipt of receipts.filter(matches).sort(first)) {
     const rest = receipt.amount - left
     rests.set(receipt, rest > 0n ? rest : 0n)
     left = rest < 0n ? -rest : 0n
   }
   return receipts.flatMap((receipt) => {
     const rest = rests.get(receipt) ?? receipt.amount
-    if (rest === receipt.amount) return [receipt]
-    return rest > 0n ? [{ ...receipt, amount: rest }] : []
+    return rest > 0n ? [rest === receipt.amount ? receipt : { ...receipt, amount: rest }] : []
   })
 }
 
@@ -105,13 +108,10 @@ export const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
 /** Subtracts the refunded money of one transaction, or of dust, from the receipts, in any block. */
 const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
   const { chain, currency, kind, sentBack, txHash } = exception
-  const matches = (receipt: Receipt) =>
-    isOfDust(exception) ? receipt.dust === dustOf(kind) : receipt.dust === undefined && receipt.txHash === txHash
-  return takeOut(
-    receipts,
-    sentBack,
-    (receipt) => receipt.canonical && receipt.chain === chain && receipt.currency === currency && matches(receipt)
-  )
+  const isIts = (one: Receipt) =>
+    isOfDust(exception) ? one.dust === dustOf(kind) : one.dust === undefined && one.txHash === txHash
+  const matches = (one: Receipt) => one.canonical && one.chain === chain && one.currency === currency && isIts(one)
+  return takeOut(receipts, sentBack, matches, !isUncorroborated(exception))
 }
 
 /** The exceptions found, those of dust without the amount that was accepted before: the rest is another exception. */

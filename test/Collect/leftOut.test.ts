@@ -53,6 +53,8 @@ it.scopedLive("pays no refund out of what counts for a payment", () =>
     const refund = { ...invented, amount: 5n * usd, kept: 15n * usd + 1n }
     expect(yield* refusal(scene.plan({ refunds: [refund] }))).toContain("has 4.999999 for it")
     expect((yield* scene.plan({ refunds: [{ ...refund, kept: 15n * usd }] })).plan.moves).toHaveLength(1)
+    const both = [refund, { ...refund, id: "exc_2", amount: 5n * usd + 1n }].map((one) => ({ ...one, kept: 10n * usd }))
+    expect(yield* refusal(scene.plan({ refunds: both }))).toContain("exc_2 is 5.000001 USDC")
   })
 )
 

@@ -111,6 +111,8 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       const [meant] = yield* meantBy(yield* Reader, alike, 1)
       expect(meant?.id).toBe(made.body.id)
     }
+    // Not what is another character, such as a full-width digit.
+    expect((yield* create(order({ merchantRef: "Caf\u00e9 \uff12" }))).status).toBe(201)
   })
 
   test("an id that is malformed, foreign or of the other mode is the same 404", function* () {

@@ -188,5 +188,27 @@ it.scoped("an account whose attempts need new connections opens 25 a second afte
     yield* TestClock.adjust(1)
     yield* untilRecorded(26)
     expect(to(a)).toBe(16)
+    // All are free at once where the clock is set back.
+    yield* TestClock.setTime(0)
+    yield* publishMany(1, b, neighbour)
+    yield* untilRecorded(26 + 1 + 8)
+  })
+})
+
+it.scoped("a new connection's slot is held from the end of its attempt", () => {
+  const answer = Effect.delay(Effect.succeed({ status: 204, isNewConnection: true }), "200 millis")
+  const client = scripted({ [a]: answer })
+  return dispatching({ ...client, webhooks: { concurrency: 4, concurrencyPerEndpoint: 4 } }, function* () {
+    yield* publishMany(20, a)
+    yield* client.until(1, a)
+    yield* TestClock.adjust(200)
+    yield* client.until(5, a)
+    yield* TestClock.adjust(200)
+    yield* untilRecorded(5)
+    yield* client.until(8, a)
+    yield* TestClock.adjust(119)
+    expect(client.to(a)).toBe(8)
+    yield* TestClock.adjust(1)
+    yield* client.until(9, a)
   })
 })

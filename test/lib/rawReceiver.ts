@@ -72,7 +72,7 @@ export const against = (answer: Answer, options: TlsOptions = {}) =>
     writeFileSync(caFile, authority.certificate)
     const client = yield* clientWith(caFile)
     const url = `https://127.0.0.1:${receiver.port}/`
-    return { ...receiver, post: client.post({ url, headers: {}, body: Buffer.from("{}") }) }
+    return { ...receiver, caFile, post: client.post({ url, headers: {}, body: Buffer.from("{}") }) }
   })
 
 export const head = (status: number, ...headers: ReadonlyArray<string>) =>

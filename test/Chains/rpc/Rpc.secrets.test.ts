@@ -14,7 +14,7 @@ it.scopedLive(
         asked.push(request.url)
         response.writeHead(401).end(`unknown: ${secrets.join(" ")} ${"x".repeat(1000)}`)
       })
-      const full = `${url.replace("//", "//the-user:the-password@")}?apikey=key-in-query`
+      const full = `${url.replace("//", "//the-user:the%2Dpassword@")}?apikey=key-in-query`
       const client = (yield* Rpc).client(Redacted.make(full))
       const cause = yield* Effect.flip(Effect.sandbox(client.send([{ method: "a", params: [] }])))
       const error = Option.getOrThrow(Cause.failureOption(cause))

@@ -154,6 +154,17 @@ for (const decide of [acceptException, refundOf]) {
   )
 }
 
+testOfPair("money that two providers have is decided on, whatever one alone adds to its transaction", function* () {
+  const { id } = yield* start
+  yield* scanTo(end)
+  yield* tick({ head: end + 11, transfers: [transfer(end + 8, 500n)] })
+  const alone = { transfers: [transfer(end + 8, 9n, { position: "call:0" })], corroborated: false }
+  yield* tick({ head: end + 12, ...alone })
+  expect((yield* look(id)).exceptions).toEqual(["open late 500"])
+  yield* refundException((yield* only(id)).id, owner, undefined, {})
+  expect((yield* look(id)).exceptions).toEqual(["refunded late 500"])
+})
+
 const stored = Effect.flatMap(Tx, (tx) =>
   tx.all<{ id: string; kind: string }>("SELECT id, kind FROM events ORDER BY rowid")
 )
