@@ -77,7 +77,7 @@ const check = async ([name, command, ...args]) => {
 }
 
 // An interrupt reaches vitest too; the count is printed all the same.
-process.on("SIGINT", () => signal("SIGINT"))
+for (const name of ["SIGINT", "SIGTERM"]) process.on(name, () => signal(name))
 
 try {
   const { isOfRequired, missing, packages } = await import("../test/lib/programs.ts")

@@ -113,9 +113,14 @@ export const choose = Effect.fnUntraced(function* (
         if (has === undefined) return []
         const held = heldAt(all, asset.symbol)
         const free = has - (held?.amount ?? 0n)
-        const waits = held && free <= 0n ? `payment ${held.payment} ${awaitedText[held.is]}` : undefined
-        const one: Candidate = { address, index, asset, amount: free > 0n ? free : has }
-        return [decided(one, isOther ? `it is of another wallet: ${nameKey}` : waits)]
+        const one: Candidate = { address, index, asset, amount: has }
+        if (isOther) return [decided(one, `it is of another wallet: ${nameKey}`)]
+        if (held === undefined) return [decided(one, undefined)]
+        const waits = decided(
+          { ...one, amount: free > 0n ? held.amount : has },
+          `payment ${held.payment} ${awaitedText[held.is]}`
+        )
+        return free > 0n ? [decided({ ...one, amount: free }, undefined), waits] : [waits]
       })
     })
   )

@@ -82,14 +82,20 @@ export const allReceived = Effect.fn("commands.allReceived")(function* (
 })
 
 /** The same; at those named, or at "all", nothing waits. */
-export const receivedBut = (settings: SettingsShape, network: Network, included: ReadonlyArray<string>) =>
-  Effect.map(allReceived(settings, network, undefined), (received) =>
-    received.map((one) =>
-      included.some((named) => named === "all" || isSameAddress(named, one.address))
-        ? { ...one, isOpen: false, held: [] }
-        : one
-    )
-  )
+export const receivedBut = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  network: Network,
+  included: ReadonlyArray<string>
+) {
+  const received = yield* allReceived(settings, network, undefined)
+  const isAt = (named: string) => (one: ReceivedPayment) => named === "all" || isSameAddress(named, one.address)
+  const unknown = included.find((named) => named !== "all" && !received.some(isAt(named)))
+  if (unknown !== undefined) {
+    const message = `--include-open ${unknown}: no money came to such an address on ${networkKey(network)}; name one that tilld addresses shows, or all`
+    return yield* new UsageError({ message })
+  }
+  return received.map((one) => (included.some((named) => isAt(named)(one)) ? { ...one, isOpen: false, held: [] } : one))
+})
 
 /** The extended public key: of a file, or the configuration's. */
 export const xpubOf = Effect.fnUntraced(function* (

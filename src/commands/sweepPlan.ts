@@ -104,6 +104,9 @@ export const planCommand = commandWith(
       const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
       // It would collect everything to the customer.
       if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
+      if (ids.length > 0 && includeOpen.length > 0) {
+        return yield* new UsageError({ message: "--include-open is for a collection: leave it out beside --refund" })
+      }
       const xpub = yield* xpubOf(settings, mode, given.xpub)
       const refunds = yield* refundsOf(settings, network, ids, given.uncorroborated)
       const { dear, plan, seesFees } = yield* Effect.gen(function* () {

@@ -225,7 +225,7 @@ it.scopedLive(
   "takes what waits at an address that is named, and leaves what waits at another",
   () =>
     Effect.gen(function* () {
-      const { chain, daemon, file, plan, until } = yield* openShop()
+      const { chain, config, daemon, file, plan, until } = yield* openShop()
       const order = { chain: "ethereum", currency: "USDC", amount: `${50n * usd}` } as const
       const begun = Effect.gen(function* () {
         const payment = yield* daemon.create(order)
@@ -241,6 +241,14 @@ it.scopedLive(
       )
       expect(leftOut.map(({ address }) => address)).toEqual([alone])
       expect(yield* plan("all", "--to", someone(), "--include-open", "all")).toMatchObject({ moves: 3 })
+      const command = ["sweep", "plan", ...network, "--to", someone(), "-o", file("none"), ...config]
+      for (const [more, why] of [
+        [["--include-open", `all,${someone()}`], "no money came to such an address"],
+        [["--include-open", named, "--refund", "exc_1"], "leave it out beside --refund"]
+      ] as const) {
+        const { code, stderr } = yield* tilld([...command, ...more])
+        expect([code, stderr]).toEqual([2, expect.stringContaining(why)])
+      }
     }),
   40_000
 )

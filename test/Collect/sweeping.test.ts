@@ -221,7 +221,7 @@ it.scopedLive("leaves alone what comes while a plan is made", () =>
         [late.address, `${30n * usd}`]
       ])
     )
-    expect(leftOut).toEqual([])
+    expect(leftOut).toMatchObject([{ address: late.address, amount: `${7n * usd}` }])
   })
 )
 

@@ -148,13 +148,17 @@ it.scopedLive("leaves out a blacklisted source, an open payment, and another wal
     yield* callToken(scene.local, usdc, "blacklist", [scene.wallet.address(1)])
     const received = scene.received(5, (index) => ({
       isOpen: index === 2,
-      held: index === 3 ? [{ currency: "USDC", amount: `${30n * usd}`, is: "exception" as const }] : [],
+      held: [0, 3].includes(index)
+        ? [{ currency: "USDC", amount: `${(index === 3 ? 30n : 5n) * usd}`, is: "exception" as const }]
+        : [],
       // Of the address of the next index.
       ...(index === 4 ? { index: 5 } : {})
     }))
     const { plan } = yield* scene.plan({ received })
-    expect(plan.moves.map(({ index }) => index)).toEqual([0])
+    expect(plan.moves.map(({ amount, index }) => [index, amount])).toEqual([[0, `${15n * usd}`]])
+    expect(plan.leftOut[0]).toMatchObject({ index: 0, amount: `${5n * usd}` })
     expect(Object.fromEntries(plan.leftOut.map(({ index, why }) => [index, why]))).toEqual({
+      0: "payment pay_0 has an open exception",
       1: expect.stringContaining("account is blacklisted"),
       2: "payment pay_2 is open",
       3: "payment pay_3 has an open exception",

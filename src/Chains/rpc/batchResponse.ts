@@ -95,6 +95,8 @@ export const resultsInOrder = (
     }
     replies.set(id, refused ? Either.left(refusal(error, failed, call.method)) : Either.right(result))
   }
+  // No refusal in words, but no batch either.
+  if (replies.size === 0 && calls.length > 1) return failed("garbage", "no call has a response")
   const unanswered = ({ method }: RpcRequest) =>
     Either.left(
       failed("missing", `${calls.length - replies.size} of ${calls.length} calls have no response`, { method })

@@ -258,6 +258,7 @@ describe("Rpc", () => {
     ["500", 1, withStatus(500, "oops"), forNine],
     ["one result for all", 1, answering(() => ({ id: 1, result: "0x1" })), forNine],
     ["no JSON", 1, withStatus(200, "<html>"), forNine],
+    ["an empty list", 1, answering(() => []), forNine],
     ["429 without a time to wait", 1, withStatus(429, ""), forNine],
     ["unknown words", 3, inUnknownWords, [9, 1, 4, 1, 2, 1, 2, 2]],
     ["unknown words for each call", 3, onEach, [9, 1, 4, 1, 2, 1, 2, 2]],
