@@ -99,12 +99,13 @@ export const readStart = (response: IncomingMessage) => {
     bytes += part.length
     if (bytes > maxBodyBytes) response.destroy()
   }
-  return Effect.async<void>((resume) => {
+  const ended = Effect.async<void>((resume) => {
     response.on("data", take).once("close", () => resume(Effect.void))
     return Effect.sync(() => response.destroy())
-  }).pipe(
-    Effect.timeoutOption(bodyDeadline),
-    Effect.map(() => Buffer.concat(parts).subarray(0, keptBytes).toString("utf8"))
+  })
+  // A timer costs as much as the rest of an attempt: a small body has come with the head.
+  return Effect.map(response.complete ? ended : Effect.timeoutOption(ended, bodyDeadline), () =>
+    Buffer.concat(parts).subarray(0, keptBytes).toString("utf8")
   )
 }
 
