@@ -34,6 +34,8 @@ export class Books {
   readonly strict: Readonly<Strictness>
   /** Payments that a person has confirmed, with whatever money. */
   readonly accepted = new Set<string>()
+  /** Payments that a person's decision confirmed, also with all of their money. */
+  readonly decided = new Set<string>()
 
   /** `requires`: the tag that every payment waits for. */
   constructor(

@@ -41,7 +41,9 @@ export class Ledger extends Books {
     this.#searched.clear()
     for (const payment of this.payments()) {
       this.#seen.set(payment.id, payment)
-      if (payment.status !== "confirmed" && payment.failure_reason !== "reorged") this.accepted.delete(payment.id)
+      if (payment.status === "confirmed" || payment.failure_reason === "reorged") continue
+      this.accepted.delete(payment.id)
+      this.decided.delete(payment.id)
     }
   }
 
@@ -269,6 +271,7 @@ export class Ledger extends Books {
   /** `deep`: what counts for the payment, and has its confirmations. */
   #checkConfirmed(from: string, after: PaymentRow, deep: ReadonlyArray<Placed>, fail: (why: string) => void): void {
     const isOpen = from === "pending" || from === "detecting"
+    if (this.accepting === after.id) this.decided.add(after.id)
     const isPayer = deep.some(({ block }) => block.transactions.some(({ hash }) => hash === after.tx_hash))
     if (this.accepting === after.id && !(isOpen && isPayer && sum(deep) >= BigInt(after.amount))) {
       this.accepted.add(after.id)

@@ -13,7 +13,7 @@ interface Arrival {
 // A second detecting follows a reorg that removed all money; a confirmed payment can be undone by one.
 const legalOrder = /^created( detecting)*( expired| failed| detecting confirmed( failed)?)?$/
 // A person confirms it with whatever has come, and with what came after its end, or after a reorg.
-const legalOrderOfAccepted = /^created( detecting)*( expired| failed)?( confirmed( failed)?)*$/
+const legalOrderOfDecided = /^created( detecting)*( expired| failed)?( confirmed( failed)?)*$/
 
 /**
  * What one id always says. After a restore the daemon looks at other times: an event that has its id again may differ in its
@@ -56,7 +56,7 @@ export class Receiver {
   }
 
   /** Every event was delivered, byte for byte as it is stored, and each payment's in their order. */
-  check(rows: ReadonlyArray<DeliveryRow>, accepted: ReadonlySet<string>): void {
+  check(rows: ReadonlyArray<DeliveryRow>, decided: ReadonlySet<string>): void {
     if (this.#contradiction !== undefined) throw new Violation(this.#contradiction)
     for (const { body, id, kind, url } of rows) {
       const arrivals = this.#arrivals.filter((arrival) => arrival.id === id && arrival.url === url)
@@ -66,14 +66,14 @@ export class Receiver {
     const known = new Set(rows.map(({ id }) => id))
     const stray = this.#arrivals.find(({ id }) => !known.has(id))
     if (stray !== undefined) throw new Violation(`an event that is not stored was sent: ${stray.body}`)
-    for (const id of new Set(rows.map((row) => row.payment_id))) this.#checkOrder(rows, id, accepted.has(id))
+    for (const id of new Set(rows.map((row) => row.payment_id))) this.#checkOrder(rows, id, decided.has(id))
   }
 
-  #checkOrder(rows: ReadonlyArray<DeliveryRow>, payment: string, isAccepted: boolean): void {
+  #checkOrder(rows: ReadonlyArray<DeliveryRow>, payment: string, isDecided: boolean): void {
     const own = rows.filter((row) => row.payment_id === payment)
     const ofStatus = own.filter(({ kind }) => kind !== "payment.updated" && kind !== "payment.exception")
     const kinds = [...new Map(ofStatus.map(({ id, kind }) => [id, kind.slice("payment.".length)])).values()].join(" ")
-    if (!(isAccepted ? legalOrderOfAccepted : legalOrder).test(kinds))
+    if (!(isDecided ? legalOrderOfDecided : legalOrder).test(kinds))
       throw new Violation(`a payment's events are ${kinds}`)
     for (const url of new Set(own.map((row) => row.url))) {
       const stored = own.filter((row) => row.url === url).map(({ id }) => id)

@@ -389,7 +389,7 @@ export class World {
     await this.#bury()
     const known = new Set(this.ledger.payments().map(({ id }) => id))
     for (const id of this.#payments) if (!known.has(id)) throw new Violation(`${id} was acknowledged, and is lost`)
-    this.receiver.check(this.ledger.deliveries(), this.ledger.accepted)
+    this.receiver.check(this.ledger.deliveries(), this.ledger.decided)
   }
 
   async end(): Promise<void> {
