@@ -4,7 +4,6 @@
  * changes is one transaction, with its events. The same decision again gives the same result. Called by the HTTP handlers,
  * for the exceptions of their key's owner, and by `tilld payments accept` and `refunded`, for all.
  */
-
 import { Clock, Effect } from "effect"
 import { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"

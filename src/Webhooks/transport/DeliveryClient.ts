@@ -94,10 +94,13 @@ const outcomeOf = ({ cause, code, message, stage }: RequestFailed): AttemptOutco
 export const readStart = (response: IncomingMessage) => {
   const parts: Array<Buffer> = []
   let bytes = 0
+  let counted = 0
   const take = (part: Buffer) => {
     if (bytes < keptBytes) parts.push(part)
+    // Each piece costs, however short: a body in pieces of one byte is read for a thousand of them.
+    counted += Math.max(part.length, 16)
     bytes += part.length
-    if (bytes > maxBodyBytes) response.destroy()
+    if (counted > maxBodyBytes) response.destroy()
   }
   const ended = Effect.async<void>((resume) => {
     response.on("data", take).once("close", () => resume(Effect.void))
