@@ -113,7 +113,7 @@ const dial = (addresses: ReadonlyArray<string>, port: number) =>
       })
     const tried = addresses
       .slice(0, maxAddresses)
-      .map((address, i) => Effect.delay(connect(address), Duration.times(stagger, i)))
+      .map((address, i) => (i === 0 ? connect(address) : Effect.delay(connect(address), Duration.times(stagger, i))))
     const [only, ...others] = tried
     if (only === undefined) return failure(new Error("the name has no address"), "connecting")
     return Effect.onError(others.length === 0 ? only : Effect.raceAll(tried), () => Effect.sync(() => first?.destroy()))

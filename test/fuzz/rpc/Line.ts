@@ -6,7 +6,7 @@ import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains
 import type { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import type { Pause } from "./wire.ts"
 
-/** The client's wait for a response, in milliseconds: its other sleeps are from its rate limiter. */
+/** The client's wait for a response, in milliseconds: an exchange is under way for as long as it waits so. */
 const deadline = 5_000
 /** In which what was written has reached the client. */
 const turns = 3
@@ -20,7 +20,8 @@ export type Answerer = (calls: ReadonlyArray<Asked>, response: ServerResponse, p
 
 /**
  * The way to one provider: a real server on this machine, the daemon's own client, and what virtual time has to know of
- * both. Time may pass while nothing is on its way: while the client waits for its turn, or the server for time.
+ * both. Time may pass while nothing is on its way: while the client waits for its turn, or the server for time in all
+ * exchanges that are under way.
  */
 export class Line {
   readonly #server = createServer((request, response) => {
@@ -31,10 +32,11 @@ export class Line {
   })
   #clock: Clock.Clock | undefined
   #open = 0
-  #paced = 0
-  /** The request that is answered now. */
-  #request = 0
-  #isStill = false
+  #exchanges = 0
+  /** Requests in whose answers the server waits for time. */
+  #still = 0
+  /** How many of those the client has given up, which the server does not know yet. */
+  #givenUp = 0
   /** Who answers. */
   answerer: Answerer | undefined
   /** How the last exchange failed, and what was asked. */
@@ -62,16 +64,25 @@ export class Line {
 
   /** Something is on its way. */
   get isBusy(): boolean {
-    return this.#open > this.#paced && !this.#isStill
+    return this.#exchanges > this.#still - this.#givenUp
   }
 
   async #answer(calls: ReadonlyArray<Asked>, response: ServerResponse): Promise<void> {
-    this.#request++
-    this.#isStill = false
-    const request = this.#request
+    const { socket } = response
+    let isStill = false
+    const noteStill = (is: boolean) => {
+      if (is === isStill || socket === null || (is && socket.destroyed)) return
+      isStill = is
+      // The response itself may have ended before.
+      if (is) socket.once("close", end)
+      else socket.off("close", end)
+      this.#still += is ? 1 : -1
+      this.#givenUp = Math.min(this.#givenUp, Math.max(0, this.#still - this.#exchanges))
+    }
+    const end = () => noteStill(false)
     const still = async () => {
       for (let i = 0; i < turns; i++) await eventLoopTurn()
-      if (this.#request === request) this.#isStill = true
+      noteStill(true)
     }
     await this.answerer?.(calls, response, {
       forever: still,
@@ -79,22 +90,26 @@ export class Line {
         const clock = this.#clock ?? Clock.make()
         await still()
         await Effect.runPromise(clock.sleep(Duration.millis(millis)))
-        if (this.#request === request) this.#isStill = false
+        noteStill(false)
       }
     })
   }
 
-  /** The same clock, by which a client that waits for its turn says so. */
-  #paces(clock: Clock.Clock): Clock.Clock {
+  /** The same clock, by which an exchange says that it begins and ends. */
+  #noting(clock: Clock.Clock): Clock.Clock {
+    const end = Effect.sync(() => {
+      this.#exchanges--
+      this.#givenUp = Math.max(this.#givenUp, this.#still - this.#exchanges)
+    })
     return {
       ...clock,
       sleep: (duration) => {
-        if (Duration.toMillis(duration) === deadline) return clock.sleep(duration)
-        const begin = Effect.sync(() => void this.#paced++)
+        if (Duration.toMillis(duration) !== deadline) return clock.sleep(duration)
+        const begin = Effect.sync(() => void this.#exchanges++)
         return Effect.acquireUseRelease(
           begin,
           () => clock.sleep(duration),
-          () => Effect.sync(() => void this.#paced--)
+          () => end
         )
       }
     }
@@ -110,9 +125,8 @@ export class Line {
           Effect.map(Effect.clock, (clock) => {
             this.#clock = clock
             this.#open++
-            this.#isStill = false
             this.failure = undefined
-            return this.#paces(clock)
+            return this.#noting(clock)
           }),
           (clock) => Effect.withClock(client.sendEach(calls), clock),
           () => Effect.sync(() => void this.#open--)
