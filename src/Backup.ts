@@ -34,8 +34,8 @@ import {
   writableFolder
 } from "./Backup/files.ts"
 import { recordBackup } from "./Backup/lastBackup.ts"
-import { iso } from "./Domain/Timestamp.ts"
-import { cut } from "./Domain/wellFormed.ts"
+import { iso } from "./lib/moment.ts"
+import { cut } from "./lib/text.ts"
 import { foreignLog } from "./Sql/logOwner.ts"
 
 /** In the name, the same in all backups of a database: others in the folder have another one. */

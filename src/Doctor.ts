@@ -50,7 +50,7 @@ import { bodyText, makeHttpClient, readBody } from "./lib/httpClient.ts"
 import { lossOf } from "./Payments/addresses/lostDatabase.ts"
 import type { PriceStatus } from "./Quotes/Prices.ts"
 import { readPrices } from "./Quotes/readPrices.ts"
-import { showDecimal } from "./Quotes/sources/decimal.ts"
+import { showDecimal } from "./Quotes/sources/rate.ts"
 import type { ChainSettings, SettingsShape, SettingsSource } from "./Settings.ts"
 
 const deadline = "1 second"

@@ -8,8 +8,7 @@ import { ApiError } from "./Domain/ApiError.ts"
 import { errorReply, type HttpReply } from "./Http/HttpReply.ts"
 import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
 import { overloaded } from "./Http/withoutKey.ts"
-import type { AssetRoom } from "./Pages/assets.ts"
-import { compressed } from "./Pages/compressed.ts"
+import { type AssetRoom, compressed } from "./Pages/assets.ts"
 import { StoreUnavailable } from "./Sql.ts"
 
 /** Answers all requests for a room's pages. */

@@ -9,24 +9,23 @@ import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Tokens } from "./Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "./Chains.ts"
-import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
-import type { Accounted, AccountedPayment } from "./Domain/AccountedPayment.ts"
+import type { Owner, QuotaExceeded } from "./Domain/Account.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
-import { type CreatePayment, paymentDefaults } from "./Domain/CreatePayment.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
-import { StatusEventKind } from "./Domain/Event.ts"
+import { type Accounted, type AccountedPayment, StatusEventKind } from "./Domain/Event.ts"
 import { newCheckoutToken, newPaymentId } from "./Domain/Ids.ts"
-import type { Owner } from "./Domain/Owner.ts"
-import type { Payment } from "./Domain/Payment.ts"
 import {
   ChainNotConfigured,
+  type CreatePayment,
   CurrencyNotOnChain,
   DuplicateMerchantRef,
+  type Payment,
   type PaymentNotPending,
+  paymentDefaults,
   type QuoteRefused,
   type WalletNotConfigured
-} from "./Domain/PaymentErrors.ts"
-import { usdValueOf } from "./Domain/usdValue.ts"
+} from "./Domain/Payment.ts"
+import { usdValueOf } from "./Domain/Quote.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { cancelPayment } from "./Payments/cancellation.ts"

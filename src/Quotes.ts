@@ -9,13 +9,11 @@ import { BigDecimal, Clock, Context, Effect, Layer, Option } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
-import type { QuotaExceeded } from "./Domain/AccountErrors.ts"
+import type { Owner, QuotaExceeded } from "./Domain/Account.ts"
 import { type ChainName, chainNames, chainTraits, type Mode } from "./Domain/Chain.ts"
 import { decimalsOf, isToken, nativeToken, PaymentCurrency, type Token, tokenChains } from "./Domain/Currency.ts"
 import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
-import { alternatives } from "./Domain/must.ts"
-import type { Owner } from "./Domain/Owner.ts"
-import { QuoteRefused } from "./Domain/PaymentErrors.ts"
+import { QuoteRefused } from "./Domain/Payment.ts"
 import {
   AmountTooSmall,
   type CreateQuote,
@@ -24,7 +22,8 @@ import {
   type QuoteObject,
   RateUnavailable
 } from "./Domain/Quote.ts"
-import { iso } from "./Domain/Timestamp.ts"
+import { alternatives } from "./lib/annotations.ts"
+import { iso } from "./lib/moment.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import type { StoredQuote } from "./Quotes/QuotesRepo.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from "node:crypto"
 import { Context, Data, Effect, Layer, Redacted } from "effect"
-import { iso } from "./Domain/Timestamp.ts"
+import { iso } from "./lib/moment.ts"
 import { MasterKey } from "./Settings.ts"
 import { type Db, Reader, Tx, Writer } from "./Sql.ts"
 

@@ -47,6 +47,7 @@ const rooms = [
   "Chains/evidence",
   "Http",
   "Auth",
+  "Operations",
   "Secrets",
   "Sql",
   "migrations",
@@ -94,10 +95,11 @@ module.exports = {
     ...order,
     {
       name: "api-is-definitions",
-      comment: "An Api.ts defines endpoints: it imports Domain, other Api.ts files and Auth's definitions only.",
+      comment:
+        "An Api.ts defines endpoints: it imports lib, Domain, other Api.ts files and the definitions of Auth and Operations only.",
       severity: "error",
       from: { path: "/Api[.]ts$" },
-      to: { path: "^src/", pathNot: ["^src/Domain/", "/Api[.]ts$", "^src/Auth/"] }
+      to: { path: "^src/", pathNot: ["^src/(lib|Domain|Auth|Operations)/", "/Api[.]ts$"] }
     },
     {
       name: "api-without-handlers-and-sql",
@@ -127,11 +129,11 @@ module.exports = {
     {
       name: "islands-run-in-the-browser",
       comment:
-        "An island is bundled for browsers: it imports other islands, Domain and packages for browsers only, and types.",
+        "An island is bundled for browsers: it imports other islands, lib, Domain and packages for browsers only, and types.",
       severity: "error",
       from: { path: "^src/[^/]+/islands/" },
       to: {
-        pathNot: ["^src/[^/]+/islands/", "^src/Domain/", "^node_modules/(mipd|@simplewebauthn/browser)/"],
+        pathNot: ["^src/[^/]+/islands/", "^src/(lib|Domain)/", "^node_modules/(mipd|@simplewebauthn/browser)/"],
         dependencyTypesNot: ["type-only"]
       }
     },

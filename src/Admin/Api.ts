@@ -1,8 +1,8 @@
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Schema } from "effect"
+import { withStatus } from "../Domain/ApiError.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import { withStatus } from "../Domain/withStatus.ts"
 import { aliveEndpoint } from "../Http/Api.ts"
 
 const optional = { exact: true } as const

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
-import { lazily, operation } from "../Auth/operation.ts"
 import { networkKey } from "../Domain/Chain.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 
 const Reason = Schema.Struct({ name: Schema.String, reason: Schema.String })
 

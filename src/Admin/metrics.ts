@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { BigDecimal, Clock, Effect } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { type ChainHealth, Chains } from "../Chains.ts"
-import { decimalsOn, decimalText } from "../Domain/amountDecimals.ts"
+import { decimalsOn, decimalText } from "../Domain/Currency.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
 import { Uncollected, type UncollectedAmount } from "../Payments/addresses/Uncollected.ts"
 import { Prices } from "../Quotes/Prices.ts"

@@ -1,7 +1,7 @@
 /** Operations on alerts: list the open ones, show their signing secret, send a test. */
 import { Clock, Effect, Redacted, Schema } from "effect"
-import { lazily, operation } from "../Auth/operation.ts"
-import { Moment } from "../Domain/moment.ts"
+import { Moment } from "../lib/moment.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 
 const alerts = lazily(() => import("../Alerts.ts"))
 const sql = lazily(() => import("../Sql.ts"))

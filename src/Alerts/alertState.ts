@@ -1,8 +1,8 @@
 /** The state machine of the alerts: pure, and tested without a daemon. */
 import { Duration } from "effect"
+import { retryDelays } from "../Domain/DeliveryObject.ts"
 import { newAlertId } from "../Domain/Ids.ts"
-import { retryDelays } from "../Domain/retrySchedule.ts"
-import { iso } from "../Domain/Timestamp.ts"
+import { iso } from "../lib/moment.ts"
 import { afterAttempt } from "../Webhooks/queue/retryPolicy.ts"
 import type { AlertMessage, AlertState, Condition, HeldCondition } from "./Condition.ts"
 

@@ -1,11 +1,10 @@
 import { Clock, Context, Effect, Layer } from "effect"
-import type { Account, AccountTerms } from "../Domain/Account.ts"
-import { AccountExists, UnknownAccount, WalletInOtherMode } from "../Domain/AccountErrors.ts"
+import { type Account, AccountExists, type AccountTerms, UnknownAccount, WalletInOtherMode } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import type { ListPage } from "./AccountsRepo.ts"
 import * as Repo from "./AccountsRepo.ts"
-import type { ListPage } from "./listPage.ts"
 import { defaultAccount } from "./UsageRepo.ts"
 
 export { defaultAccount } from "./UsageRepo.ts"

@@ -3,7 +3,21 @@ import type { Account, AccountTerms } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { allRows, anyRow, type Db, execute, oneRow, Tx } from "../Sql.ts"
-import { behind, type ListPage } from "./listPage.ts"
+
+/** A page of a list in order of creation. */
+export interface ListPage {
+  /** The id of the row before its first one; undefined for the first page. */
+  readonly after?: string | undefined
+  /** Maximum number of rows. */
+  readonly limit: number
+}
+
+/** The condition for the rows of a table behind the one with an id, with its parameters. */
+export const behind = (
+  table: "accounts" | "api_keys" | "people",
+  { after }: ListPage
+): readonly [sql: string, params: Array<string>] =>
+  after === undefined ? ["1", []] : [`(created_at, id) > (SELECT created_at, id FROM ${table} WHERE id = ?)`, [after]]
 
 /** A wallet that belongs to an account, instead of the configuration's. */
 export interface AccountWallet {

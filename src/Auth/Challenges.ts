@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
-import { BoundedMap } from "../Domain/BoundedMap.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
 
 /** Lifetime of a challenge, milliseconds. */
 const lifetime = 5 * 60_000

@@ -1,4 +1,4 @@
-import { BoundedMap } from "../Domain/BoundedMap.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
 
 /** Failures without a delay, for typos. */
 const free = 5

@@ -3,22 +3,22 @@ import {
   KeyEnded,
   KeyExists,
   LimitRefused,
+  type Owner,
   type QuotaExceeded,
   TooMany,
   UnknownAccount
-} from "../Domain/AccountErrors.ts"
+} from "../Domain/Account.ts"
 import { type ApiKey, type KeyLimits, type KeyTerms, mostKeys, type Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
-import { inRanges } from "../Domain/IpRange.ts"
-import type { Owner } from "../Domain/Owner.ts"
+import { inRanges } from "../lib/IpRange.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
+import type { ListPage } from "./AccountsRepo.ts"
 import * as AccountsRepo from "./AccountsRepo.ts"
 import * as Repo from "./KeysRepo.ts"
 import { hashOf, hasKeyForm, isKey, newKey } from "./keyFormat.ts"
-import type { ListPage } from "./listPage.ts"
 import type { RateLimit } from "./rateLimitWindows.ts"
 import { keepWithin } from "./UsageRepo.ts"
 

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
 import type { ApiKeyId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import { allRows, type Db, oneRow, Tx } from "../Sql.ts"
-import { behind, type ListPage } from "./listPage.ts"
+import { behind, type ListPage } from "./AccountsRepo.ts"
 
 interface Row extends Omit<ApiKey, "granted" | "ips" | "permissions"> {
   readonly grantedPerMinute: number | undefined

@@ -4,8 +4,9 @@
  * seven of eight turns, so that strangers, however many, hardly delay them. Known people take turns by account,
  * strangers by wide network: one with few waiting is admitted, however many others have.
  */
-import { FairQueue } from "../Domain/FairQueue.ts"
+
 import type { Person } from "../Domain/Person.ts"
+import { FairQueue } from "../lib/FairQueue.ts"
 
 /** The owners of an attempt. The first owner has the turns; each further one only limits how many may wait. */
 export interface Claimant {

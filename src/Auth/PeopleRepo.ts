@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person, Role } from "../Domain/Person.ts"
 import { allRows, type Db, execute, oneRow } from "../Sql.ts"
-import { behind, type ListPage } from "./listPage.ts"
+import { behind, type ListPage } from "./AccountsRepo.ts"
 
 const columns = "id, name, role, account_id AS account, created_at AS createdAt, disabled_at AS disabledAt"
 

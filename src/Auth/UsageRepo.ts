@@ -1,7 +1,6 @@
 import { Effect } from "effect"
-import { QuotaExceeded } from "../Domain/AccountErrors.ts"
+import { type Owner, QuotaExceeded } from "../Domain/Account.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import { allRows, type Db, oneRow, type StoreUnavailable, Tx } from "../Sql.ts"
 
 // The storage use of accounts, and their quotas. Triggers of the schema maintain the sums; here they are read and

@@ -2,14 +2,13 @@
 import { Clock, Data, Effect } from "effect"
 import type { AccountId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
+import { audited, personActor } from "../Operations/auditLog.ts"
 import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { defaultAccount } from "./Accounts.ts"
-import { audited, personActor } from "./auditLog.ts"
 import { endSessionsOf, origin } from "./descent.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
-import type { SaltedHash } from "./passwordHash.ts"
+import { mostTyped, normalText, type SaltedHash } from "./passwordHash.ts"
 import { renew, stillOpen } from "./sessions.ts"
-import { mostTyped, normalText } from "./typedText.ts"
 
 /**
  * The scope of a unique sign-in name: an account, so that no one learns the names of another. Operators share the realm

@@ -1,13 +1,20 @@
 /** Operations on API keys, for operators and for admins of an account. */
 import { Duration, Effect, Redacted, Schema } from "effect"
-import { KeyEnded, KeyExists, LimitRefused, QuotaExceeded, TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
-import { type ApiKey, highestLimits, type KeyTerms, Permission, permissions } from "../Domain/ApiKey.ts"
+import { KeyEnded, KeyExists, LimitRefused, QuotaExceeded, TooMany, UnknownAccount } from "../Domain/Account.ts"
+import {
+  type ApiKey,
+  defaultOverlapHours,
+  highestLimits,
+  type KeyTerms,
+  longestOverlap,
+  Permission,
+  permissions
+} from "../Domain/ApiKey.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
-import { IpRange } from "../Domain/IpRange.ts"
-import { Moment } from "../Domain/moment.ts"
-import { must } from "../Domain/must.ts"
-import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
+import { must } from "../lib/annotations.ts"
+import { IpRange } from "../lib/IpRange.ts"
+import { Moment } from "../lib/moment.ts"
 import {
   AccountField,
   durationUpTo,
@@ -20,10 +27,10 @@ import {
   otherwise,
   pageFields,
   rateField
-} from "./inputFields.ts"
-import { asked } from "./inputText.ts"
+} from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { type Caller, lazily, operation } from "../Operations/operation.ts"
 import type { MadeKey } from "./Keys.ts"
-import { type Caller, lazily, operation } from "./operation.ts"
 
 const service = lazily(() => import("./Keys.ts"))
 

@@ -1,11 +1,11 @@
 import { Effect, Schema } from "effect"
-import { TooMany, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { TooMany, UnknownAccount } from "../Domain/Account.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import { must } from "../Domain/must.ts"
 import { Role } from "../Domain/Person.ts"
-import { accountRule, GivenName, maybe, nameLength } from "./inputFields.ts"
-import { asked } from "./inputText.ts"
-import { lazily, operation } from "./operation.ts"
+import { must } from "../lib/annotations.ts"
+import { accountRule, GivenName, maybe, nameLength } from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 
 /** `portal.enabled` is false: a link would lead nowhere. */
 export class PortalDisabled extends Schema.TaggedError<PortalDisabled>()("PortalDisabled", {

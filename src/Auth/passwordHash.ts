@@ -5,7 +5,15 @@
 import { randomBytes, scrypt, timingSafeEqual } from "node:crypto"
 import { Data, Deferred, Duration, Effect, FiberId } from "effect"
 import { type Claimant, PasswordQueue } from "./PasswordQueue.ts"
-import { normalText } from "./typedText.ts"
+
+/** Maximum characters of a password, and of a sign-in name before it is normalised. */
+export const mostTyped = 1_000
+
+/**
+ * What a person typed, in the form that keyboards agree on. A longer text is neither a name nor a password, and stays
+ * as it is: ordering a run of combining marks takes time quadratic in its length.
+ */
+export const normalText = (text: string): string => (text.length > mostTyped ? text : text.normalize("NFKC"))
 
 // OWASP Password Storage Cheat Sheet: N = 2^17, r = 8, p = 1.
 const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 1024 * 1024 }

@@ -1,8 +1,7 @@
 /** How the checkout of an account looks. */
 import { Effect, Schema } from "effect"
-import { LogoRefused, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { LogoRefused, UnknownAccount } from "../Domain/Account.ts"
 import { Fiat } from "../Domain/Currency.ts"
-import { must } from "../Domain/must.ts"
 import {
   Accent,
   Contact,
@@ -14,10 +13,11 @@ import {
   TimeZone,
   Website
 } from "../Domain/Shop.ts"
-import { AccountField, maybe } from "./inputFields.ts"
-import { asked, type Flag } from "./inputText.ts"
-import { mustExist } from "./mustExist.ts"
-import { lazily, operation } from "./operation.ts"
+import { must } from "../lib/annotations.ts"
+import { AccountField, maybe } from "../Operations/inputFields.ts"
+import { asked, type Flag } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
+import { mustExist } from "./accountOperations.ts"
 
 /** A part of a shop: absent stays, null removes. */
 const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value }: Pick<Flag, "about" | "value">) =>

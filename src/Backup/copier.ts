@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { closeSync, fsyncSync, openSync, readSync, writeFileSync } from "node:fs"
 import Database from "better-sqlite3"
-import { iso } from "../Domain/Timestamp.ts"
+import { iso } from "../lib/moment.ts"
 import type { Answer, CopierRequest } from "./childProcess.ts"
 import { type DatabaseFacts, damageOf, factsOf, rowsOf } from "./facts.ts"
 import { type Manifest, trailerOf } from "./manifest.ts"

@@ -1,8 +1,8 @@
 /** Facts to check after a restore: what the former database has and the backup lacks, and what is open. */
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { deadlineSql } from "../Domain/deadline.ts"
-import { iso } from "../Domain/Timestamp.ts"
+import { deadlineSql } from "../Domain/Payment.ts"
+import { iso } from "../lib/moment.ts"
 import type { Db } from "../Sql.ts"
 import { onDisk } from "./files.ts"
 

@@ -4,7 +4,7 @@ import { Readable } from "node:stream"
 import type { ReadableStream } from "node:stream/web"
 import { Decrypter, Encrypter } from "age-encryption"
 import { Data, Effect } from "effect"
-import { cut } from "../Domain/wellFormed.ts"
+import { cut } from "../lib/text.ts"
 
 /** A recipient or an identity that age cannot use. */
 export class AgeUnusable extends Data.TaggedError("AgeUnusable")<{ readonly message: string }> {}

@@ -18,7 +18,7 @@ import {
 } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Data, Effect } from "effect"
-import { isBackup } from "./isBackup.ts"
+import { isBackup } from "./manifest.ts"
 
 /** The file or folder cannot be used as it was given. Nothing was written. */
 export class PathRefused extends Data.TaggedError("PathRefused")<{ readonly message: string }> {}

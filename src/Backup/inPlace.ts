@@ -6,7 +6,7 @@ import { constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { iso } from "../Domain/Timestamp.ts"
+import { iso } from "../lib/moment.ts"
 import { type DatabaseFacts, factsOf, isEmpty } from "./facts.ts"
 import { BackupFailed, linked, onDisk, syncToDisk } from "./files.ts"
 

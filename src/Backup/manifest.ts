@@ -3,7 +3,36 @@
  * database's header counts and ignores the rest, so that a backup is a database for `sqlite3` too, and `tail -n 1` shows
  * the manifest.
  */
+
+import { closeSync, fstatSync, openSync, readSync } from "node:fs"
 import { Option, Schema } from "effect"
+
+// Detects a file's type by its bytes.
+
+const beginning = "age-encryption.org/"
+const armor = "-----BEGIN AGE"
+
+/** Whether a file that begins like this is encrypted by age: in the binary form, or in the one for texts. */
+export const encryptionOf = (start: string): "binary" | "armored" | undefined =>
+  start.startsWith(beginning) ? "binary" : start.startsWith(armor) ? "armored" : undefined
+
+/** Whether a file is a backup of tilld: encrypted by age, or a database with a manifest behind it. */
+export const isBackup = (path: string): boolean => {
+  const file = openSync(path, "r")
+  const read = (length: number, position: number) => {
+    const bytes = Buffer.alloc(length)
+    return bytes.subarray(0, readSync(file, bytes, 0, length, position))
+  }
+  try {
+    const header = read(headerBytes, 0)
+    if (encryptionOf(header.toString("latin1")) === "binary") return true
+    const bytes = databaseBytes(header)
+    const after = bytes === undefined ? 0 : fstatSync(file).size - bytes
+    return after > 0 && after <= longestManifest && parseTrailer(read(after, bytes ?? 0).toString("utf8")) !== undefined
+  } finally {
+    closeSync(file)
+  }
+}
 
 export const Manifest = Schema.Struct({
   /** The version of tilld that made it. */

@@ -6,8 +6,7 @@ import { pipeline } from "node:stream/promises"
 import { Effect } from "effect"
 import { AgeUnusable, decrypted, decrypterWith } from "./encryption.ts"
 import { BackupFailed, because, PathRefused } from "./files.ts"
-import { encryptionOf } from "./isBackup.ts"
-import { databaseBytes, headerBytes, longestManifest, type Manifest, parseTrailer } from "./manifest.ts"
+import { databaseBytes, encryptionOf, headerBytes, longestManifest, type Manifest, parseTrailer } from "./manifest.ts"
 
 /** Passes on the database at the beginning of a stream, with its digest, and keeps what follows it. */
 class Splitting extends Transform {

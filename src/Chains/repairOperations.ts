@@ -1,11 +1,11 @@
 /** Operations to repair a ledger that lacks money: rescan blocks, or claim the money of one transaction. */
 import { Effect, Schema } from "effect"
-import { ChainField, HashField, ModeField, maybe } from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
-import { lazily, operation } from "../Auth/operation.ts"
 import { ChainName, Mode, type Network, networkKey } from "../Domain/Chain.ts"
-import { must } from "../Domain/must.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
+import { must } from "../lib/annotations.ts"
+import { ChainField, HashField, ModeField, maybe } from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import type { ExclusiveWork } from "./scan/WatchContext.ts"
 

@@ -1,5 +1,5 @@
-import { clockTime } from "../Domain/clockTime.ts"
-import { iso } from "../Domain/Timestamp.ts"
+import { clockTime } from "../lib/clock.ts"
+import { iso } from "../lib/moment.ts"
 import type { Language } from "./languages.ts"
 
 /** A time in UTC, which the island puts into the zone of the browser. `at` in Unix milliseconds. */

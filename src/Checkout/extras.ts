@@ -1,6 +1,7 @@
 /** Money that came and does not pay for its payment, as shown to the payer: by the payment's exceptions. */
-import { decimalsOn, type NetworkTokens } from "../Domain/amountDecimals.ts"
+
 import type { ChainName } from "../Domain/Chain.ts"
+import { decimalsOn, type NetworkTokens } from "../Domain/Currency.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 

@@ -2,7 +2,7 @@
  * The time-dependent parts of a page: the server's time, for the countdown of its script, the remaining time, and the share
  * that it is of the whole. A rendering has a placeholder for each, so that it can be sent at any time.
  */
-import { countdown, type Period, shareLeft } from "../Domain/countdown.ts"
+import { countdown, type Period, shareLeft } from "../lib/clock.ts"
 import type { Language } from "./languages.ts"
 
 /** A rendering, in UTF-8, cut at its marks. */

@@ -8,9 +8,9 @@ import { wordlist } from "@scure/bip39/wordlists/english"
 import { Schema } from "effect"
 import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
-import { canonicalJson } from "../Domain/canonicalJson.ts"
 import { exceptionIdForm } from "../Domain/Ids.ts"
-import { must } from "../Domain/must.ts"
+import { must } from "../lib/annotations.ts"
+import { canonicalJson } from "../lib/Json.ts"
 
 const integer = (least: number, most: number) =>
   Schema.Int.pipe(Schema.between(least, most)).annotations({

@@ -10,7 +10,7 @@ import {
   recoverTypedDataAddress,
   serializeTransaction
 } from "viem"
-import { must } from "../Domain/must.ts"
+import { must } from "../lib/annotations.ts"
 import { type Signature, typedData } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { digestOf, isWhole, Plan } from "./Plan.ts"

@@ -1,11 +1,11 @@
 /** Transfers that a holder signs and anybody carries out, https://eips.ethereum.org/EIPS/eip-3009 */
 import { Either } from "effect"
-import type { Hex } from "viem"
 import {
   decodeFunctionResult,
   domainSeparator,
   encodeFunctionData,
   encodePacked,
+  type Hex,
   keccak256,
   parseAbi,
   toHex

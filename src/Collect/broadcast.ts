@@ -16,8 +16,7 @@ import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
 import type { Plan } from "./Plan.ts"
 import { accountFor, type Beginning } from "./reconcile.ts"
-import type { Signed } from "./Signed.ts"
-import { type Ready, verifySigned, withoutMoves } from "./Signed.ts"
+import { type Ready, type Signed, verifySigned, withoutMoves } from "./Signed.ts"
 import { checkStanding, findMined, foreignProblem, type HeldBack, type MinedAt } from "./standing.ts"
 
 /** Transactions of one sender under way at once: nodes keep sixteen for certain (geth: txpool.accountslots). */

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { toHex } from "viem"
 import { HDKey, privateKeyToAccount } from "viem/accounts"
-import { hardened } from "../Payments/addresses/hdWallet.ts"
+import { hardened } from "../Settings/hdWallet.ts"
 
 /** The key of a wallet's account, m/44'/60'/n'. */
 export interface AccountKey {

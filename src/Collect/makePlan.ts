@@ -8,10 +8,10 @@ import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { getHead, getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { quantityText } from "../Domain/quantityText.ts"
-import { usdOf, usdText } from "../Domain/usdValue.ts"
-import { hdWallet } from "../Payments/addresses/hdWallet.ts"
+import { usdOf, usdText } from "../Domain/Quote.ts"
+import { quantityText } from "../lib/quantities.ts"
 import { byAddress, heldAt } from "../Payments/addresses/receivedPayment.ts"
+import { hdWallet } from "../Settings/hdWallet.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import {
   type Candidate,
@@ -27,8 +27,17 @@ import {
 } from "./candidates.ts"
 import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
 import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
-import type { LeftOut, Plan, PlannedMove, PlannedToken, Unsigned } from "./Plan.ts"
-import { digested, mostApart, mostMoves, planFormat } from "./Plan.ts"
+import {
+  digested,
+  type LeftOut,
+  mostApart,
+  mostMoves,
+  type Plan,
+  type PlannedMove,
+  type PlannedToken,
+  planFormat,
+  type Unsigned
+} from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
 import { authorizationOf, gasOfEach } from "./simulation.ts"
 import { readUsed } from "./standing.ts"

@@ -1,5 +1,5 @@
 import { Effect, ParseResult, Schema } from "effect"
-import { shownLine } from "../Domain/terminalText.ts"
+import { shownLine } from "../lib/text.ts"
 import { readRegular } from "../Sql/fileAccess.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 

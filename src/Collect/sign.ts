@@ -6,7 +6,7 @@
 import { Array as Arr, Clock, Effect } from "effect"
 import { isAddress, isAddressEqual, keccak256, serializeTransaction } from "viem"
 import { checkOutput, writeOutput } from "../Backup/outputFile.ts"
-import { quantityText } from "../Domain/quantityText.ts"
+import { quantityText } from "../lib/quantities.ts"
 import { typedData } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import { type AccountKey, withAccountKey } from "./keys.ts"

@@ -14,7 +14,7 @@ import {
 } from "../Chains/rpc/sendingMethods.ts"
 import { transferIn } from "../Chains/rpc/tokenTransfer.ts"
 import { isSameAddress } from "../Domain/Address.ts"
-import { shownLine } from "../Domain/terminalText.ts"
+import { shownLine } from "../lib/text.ts"
 import { type Authorization, authorizationViews, authorizedCall, domainOf, typedData } from "./authorization.ts"
 import type { PlannedToken } from "./Plan.ts"
 import { signatureOf } from "./Signed.ts"

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from "node:fs"
 import { StringDecoder } from "node:string_decoder"
 import { ReadStream } from "node:tty"
 import { Effect } from "effect"
-import { shown } from "../Domain/terminalText.ts"
+import { shown } from "../lib/text.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
 const enter = new Set(["\r", "\n"])

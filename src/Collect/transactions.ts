@@ -3,8 +3,14 @@
  * them of the plan: what was signed is sent only where it is the same.
  */
 import { Array as Arr } from "effect"
-import type { Hex, TransactionSerializableEIP1559 } from "viem"
-import { encodeFunctionData, erc20Abi, multicall3Abi, zeroHash } from "viem"
+import {
+  encodeFunctionData,
+  erc20Abi,
+  type Hex,
+  multicall3Abi,
+  type TransactionSerializableEIP1559,
+  zeroHash
+} from "viem"
 import { multicall3Address } from "../Chains/rpc/contractViews.ts"
 import { type Authorization, authorizationNonce, authorizedCall, type Signature } from "./authorization.ts"
 import { type Plan, type PlannedMove, type PlannedToken, receiverOf, tokenOf } from "./Plan.ts"

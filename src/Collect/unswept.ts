@@ -3,10 +3,9 @@ import { BigDecimal, Effect } from "effect"
 import { type ChainAccess, reading } from "../Chains/providers/chainAccess.ts"
 import { getL1Fee, sendBatch } from "../Chains/rpc/methods.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
-import { decimalText } from "../Domain/amountDecimals.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
-import { nativeToken } from "../Domain/Currency.ts"
-import { type PriceOf, usdOf, usdText } from "../Domain/usdValue.ts"
+import { decimalText, nativeToken } from "../Domain/Currency.ts"
+import { type PriceOf, usdOf, usdText } from "../Domain/Quote.ts"
 import {
   type awaitedText,
   byAddress,

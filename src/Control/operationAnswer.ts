@@ -1,9 +1,8 @@
 /** Carries out operations for the control socket, and for commands without a daemon. `operationResult.ts` reads the answers. */
 import { Cause, Effect, Either, Exit, Option, Schema } from "effect"
-import type { Actor } from "../Auth/auditLog.ts"
-import { carryOut } from "../Auth/carryOut.ts"
-import { type AnyOperation, decodeInput } from "../Auth/operation.ts"
 import { invalid, statusOf } from "../Domain/ApiError.ts"
+import { type Actor, carryOut } from "../Operations/auditLog.ts"
+import { type AnyOperation, decodeInput } from "../Operations/operation.ts"
 import type { Writer } from "../Sql.ts"
 import type { OperationAnswer, OwnCode } from "./operationResult.ts"
 

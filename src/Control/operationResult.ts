@@ -2,9 +2,32 @@
  * What a client reads of the answer to an operation. It loads nothing that the daemon needs to make one.
  */
 import { type Cause, Effect, Either, Predicate, Schema } from "effect"
-import type { Operation } from "../Auth/operation.ts"
-import { Forbidden, NotUnderstood } from "./controlErrors.ts"
+import type { FieldProblem } from "../Domain/ApiError.ts"
+import type { Operation } from "../Operations/operation.ts"
 import { DaemonSilent } from "./socketProtocol.ts"
+
+/** The daemon and the command are of different versions. */
+export class NotUnderstood extends Schema.TaggedError<NotUnderstood>()("NotUnderstood", { message: Schema.String }) {
+  static readonly of = () =>
+    new NotUnderstood({
+      message: "The daemon does not understand this command: it runs another version of tilld; restart it"
+    })
+  /** A command of this version has checked its input. */
+  static readonly because = (problems: ReadonlyArray<FieldProblem>) =>
+    new NotUnderstood({
+      message: `The daemon refuses this command: ${problems.map(({ message, path }) => `${path} ${message}`.trim()).join("; ")}. If it runs another version of tilld, restart it`
+    })
+}
+
+/** The request came over the read-only socket, and administers. */
+export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", { message: Schema.String }) {
+  static readonly at = (path: string) =>
+    new Forbidden({
+      message:
+        `Not allowed: ${path} takes commands that only read, and this one does more. Use the socket beside the ` +
+        "database, as a user of the daemon's group; a command, without TILLD_SOCKET"
+    })
+}
 
 /** The answer to an operation, as HTTP has it: the output as JSON with the status 200, or an error in the API's shape. */
 export interface OperationAnswer {

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
-import { splitRemedy } from "../Domain/remedy.ts"
+import { splitRemedy } from "../Domain/ApiError.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
 import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/fileDescriptors.ts"

@@ -21,7 +21,7 @@ import {
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { networkKey } from "../Domain/Chain.ts"
-import { deepBlock } from "../Domain/Finality.ts"
+import { deepBlock } from "../Domain/Receipt.ts"
 import type { KnownBlock } from "../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"

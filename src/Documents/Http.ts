@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { DocumentsApi } from "../Http/Api.ts"
 import { type Handlers, type HttpAnswer, sharedAnswer } from "../Http/Handler.ts"
-import { revalidated } from "../Http/revalidation.ts"
+import { revalidated } from "../Http/HttpReply.ts"
 import { Settings } from "../Settings.ts"
 
 export const documentHandlers = Effect.gen(function* () {

@@ -1,10 +1,10 @@
 import { JSONSchema, type SchemaAST } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { errorBody, errorCodes, unauthorizedBody } from "../Domain/ApiError.ts"
-import { expiryRule } from "../Domain/CreatePayment.ts"
 import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
+import { delaysInWords } from "../Domain/DeliveryObject.ts"
 import { EventKind, WebhookEvent } from "../Domain/Event.ts"
-import { delaysInWords } from "../Domain/retrySchedule.ts"
+import { expiryRule } from "../Domain/Payment.ts"
 import { headers, sharedResponses } from "./answers.ts"
 import { exampleEvent } from "./examples.ts"
 import {

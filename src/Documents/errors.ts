@@ -1,6 +1,6 @@
-import { QuotaExceeded } from "../Domain/AccountErrors.ts"
+import { QuotaExceeded } from "../Domain/Account.ts"
 import { bodyTooLarge, type ErrorCode, errorObject } from "../Domain/ApiError.ts"
-import { expiryRule } from "../Domain/CreatePayment.ts"
+import { expiryRule } from "../Domain/Payment.ts"
 import { examplePayment } from "./examples.ts"
 
 interface Meaning {

@@ -1,6 +1,5 @@
-import type { AccountedPayment } from "../Domain/AccountedPayment.ts"
 import type { DeliveryObject } from "../Domain/DeliveryObject.ts"
-import type { EventKind, WebhookEvent } from "../Domain/Event.ts"
+import type { AccountedPayment, EventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"

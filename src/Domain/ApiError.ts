@@ -1,10 +1,25 @@
 import { HttpApiSchema } from "@effect/platform"
-import { Data, Schema } from "effect"
-import type { QuotaExceeded } from "./AccountErrors.ts"
+import { Data, Option, Schema, SchemaAST } from "effect"
+import { idPattern, text } from "../lib/annotations.ts"
+import type { QuotaExceeded } from "./Account.ts"
 import { ChainName } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
 import { PaymentStatus } from "./Payment.ts"
-import { idPattern, text } from "./textSchemas.ts"
+
+/** The body of a response with its HTTP status. A status given to `addSuccess` would drop the schema's identifier. */
+export const withStatus = <A, I>(status: number, schema: Schema.Schema<A, I>): Schema.Schema<A, I> =>
+  schema.annotations({
+    identifier: Option.getOrThrow(SchemaAST.getIdentifierAnnotation(schema.ast)),
+    ...HttpApiSchema.annotations({ status })
+  })
+
+const mark = ". Remedy: "
+
+/** A message that names one remedy, apart from it. One with several, or none, is what is wrong as a whole. */
+export const splitRemedy = (message: string): { readonly wrong: string; readonly remedy?: string } => {
+  const [wrong, remedy, ...more] = message.split(mark)
+  return wrong === undefined || remedy === undefined || more.length > 0 ? { wrong: message } : { wrong, remedy }
+}
 
 /** Every code that an error body can carry, and the HTTP status it comes with. */
 export const statusOf = {

@@ -2,6 +2,12 @@ import { Schema } from "effect"
 import type { Mode } from "./Chain.ts"
 import type { AccountId, ApiKeyId } from "./Ids.ts"
 
+/** The longest overlap in which two secrets sign, or two keys work, by API, portal and command alike. */
+export const longestOverlap = "30 days"
+
+/** The same where nobody says, in hours. */
+export const defaultOverlapHours = 24
+
 export const Permission = Schema.Literal(
   "payments:read",
   "payments:write",

@@ -1,7 +1,17 @@
 import { Schema } from "effect"
+import { getAddress, type Hex } from "viem"
+import { idPattern, text, timestamp } from "../lib/annotations.ts"
+import { iso } from "../lib/moment.ts"
 import { ChainName, Mode } from "./Chain.ts"
-import { ExceptionKind, PublicExceptionKind } from "./Exception.ts"
-import { idPattern, text, timestamp } from "./textSchemas.ts"
+import {
+  ExceptionKind,
+  isOfDust,
+  isUncorroborated,
+  type PaymentException,
+  PublicExceptionKind,
+  type Refund,
+  walletPathOf
+} from "./Exception.ts"
 
 const optional = { exact: true } as const
 
@@ -106,3 +116,54 @@ export const OperatorException = Schema.Struct({
   payment: Schema.optionalWith(Schema.String, optional)
 })
 export type OperatorException = typeof OperatorException.Type
+
+// Exceptions as merchants and operators see them.
+
+const refundObject = ({ amount: sent, at, note, txHash }: Refund): typeof RefundObject.Type => ({
+  amount: sent.toString(),
+  ...(txHash === undefined ? {} : { txHash }),
+  ...(note === undefined ? {} : { note }),
+  refundedAt: iso(at)
+})
+
+/** Where the money came from and is, and what was decided. */
+export const exceptionDetails = (exception: PaymentException) => {
+  const { address, closedAt, decisionTx, index, note, sender, status, txHash } = exception
+  const path = walletPathOf(exception)
+  return {
+    ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
+    ...(txHash === undefined ? {} : { txHash }),
+    ...(isOfDust(exception) ? { dust: true as const } : {}),
+    ...(status === "open" && isUncorroborated(exception) ? { uncorroborated: true as const } : {}),
+    address: getAddress(address as Hex),
+    ...(index === undefined ? {} : { derivationIndex: index }),
+    ...(path === undefined ? {} : { path }),
+    ...(closedAt === undefined ? {} : { resolvedAt: iso(closedAt) }),
+    ...(decisionTx === undefined ? {} : { resolutionTxHash: decisionTx }),
+    ...(note === undefined ? {} : { note })
+  }
+}
+
+const commonObject = (exception: PaymentException) => {
+  const { amount, chain, currency, id, openedAt, refunds, sentBack, status } = exception
+  return {
+    ...{ id, chain, currency },
+    amount: amount.toString(),
+    ...(status !== "refunded" && sentBack > 0n ? { amountRefunded: sentBack.toString() } : {}),
+    ...(refunds.length === 0 ? {} : { refunds: refunds.map(refundObject) }),
+    detectedAt: iso(openedAt),
+    ...(status === "open" ? {} : { resolution: status }),
+    ...exceptionDetails(exception)
+  }
+}
+
+/** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
+export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
+  const { kind, payment } = exception
+  return kind === "unknown_payment" || payment === undefined ? [] : [{ payment, kind, ...commonObject(exception) }]
+}
+
+export const operatorException = (exception: PaymentException): OperatorException => {
+  const { kind, mode, payment } = exception
+  return { ...(payment === undefined ? {} : { payment }), kind, mode, ...commonObject(exception) }
+}

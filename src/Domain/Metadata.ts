@@ -1,6 +1,6 @@
 import { ParseResult, Schema } from "effect"
-import { inLog } from "./inLog.ts"
-import { inexact } from "./Json.ts"
+import { inLog } from "../lib/annotations.ts"
+import { inexact } from "../lib/Json.ts"
 
 const maxKeys = 50
 const maxKeyLength = 40

@@ -1,8 +1,8 @@
-import { Schema } from "effect"
+import { Data, Duration, Schema } from "effect"
+import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import { decimalsOf, PaymentCurrency } from "./Currency.ts"
 import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "./Ids.ts"
-import { count, idPattern, text, timestamp } from "./textSchemas.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
 export type PaymentStatus = typeof PaymentStatus.Type
@@ -168,3 +168,110 @@ export const PaymentObject = Schema.Struct({
   description: "A payment. Fields that do not apply yet are absent, never null."
 })
 export type PaymentObject = typeof PaymentObject.Type
+
+/** What a request for a payment has where it does not say. */
+export const paymentDefaults = { expiresIn: 3600, metadata: "{}" } as const
+
+/** Seconds in which a payment can be paid, at least and at most. */
+export const expiryBounds = [60, 86_400] as const
+
+export const expiryRule = `be an integer from ${expiryBounds[0]} to ${expiryBounds[1]}, in seconds`
+
+/** Characters up to which a reference is normalized: the time grows with the square, and a longer one is refused. */
+const mostNormalized = 512
+
+/**
+ * A reference as it is stored and looked up, so that no two look alike: in NFC, with plain blanks, and none around it.
+ */
+export const referenceOf = (text: string): string =>
+  (text.length > mostNormalized ? text : text.normalize("NFC")).replace(/\p{Zs}/gu, " ").trim()
+
+/** A request for a payment, each field checked. `Payments` checks whether this installation can offer it. */
+export interface CreatePayment {
+  /** 1 to 128 visible characters as `referenceOf` gives them, unique permanently in its account and mode. */
+  readonly merchantRef: string
+  /** Base units, 1 to 2^256 - 1. */
+  readonly amount: bigint
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  /** Seconds, 60 to 86,400; `paymentDefaults` where absent, as for `metadata`. */
+  readonly expiresIn?: number | undefined
+  /** JSON text of an object, as it will be returned. */
+  readonly metadata?: string | undefined
+  /** A well-formed https URL; `Webhooks` checks whether tilld may call it. */
+  readonly webhookUrl?: string | undefined
+  /** An absolute URL, https or http on localhost; https in live mode. */
+  readonly redirectUrl?: string | undefined
+  /** As it was given: `Quotes.lock` checks whether there is such a quote. */
+  readonly quoteId?: string | undefined
+}
+
+/**
+ * When a payment's time is over: the one definition for the status machine, settlement and the queries over payments.
+ * Money in a block is on time up to the deadline, which is the payment's settle grace after its due time. A payment is over
+ * at a block whose time is after the deadline. The chain's clock decides, never this machine's.
+ */
+
+/** The last millisecond, by block time, at which money is on time; Unix time. */
+export const deadline = ({ dueAt, expiresAt, settleGrace }: Pick<Payment, "dueAt" | "expiresAt" | "settleGrace">) =>
+  (dueAt ?? expiresAt) + settleGrace
+
+/** The same of a row of `payments`, in SQL. The index `payments_open` is on exactly this expression. */
+export const deadlineSql = "coalesce(due_at, expires_at) + settle_grace"
+
+/** How long after its deadline a payment waits for other chains than its own at most, milliseconds. */
+export const longestWaitElsewhere = Duration.toMillis("2 minutes")
+
+/**
+ * By how much a block may be newer than its time says, as this machine's clock has it; milliseconds. Block times lag by ten
+ * minutes at most, and a wrong clock may be a quarter of an hour ahead.
+ */
+export const blockTimeLag = Duration.toMillis("25 minutes")
+
+/** The account already has a payment with that reference in that mode. */
+export class DuplicateMerchantRef extends Data.TaggedError("DuplicateMerchantRef")<{
+  readonly paymentId: PaymentId
+}> {}
+
+/** This installation does not watch that chain in the key's mode. */
+export class ChainNotConfigured extends Data.TaggedError("ChainNotConfigured")<{
+  readonly chain: ChainName
+  /** The chains it does watch in that mode. */
+  readonly available: ReadonlyArray<ChainName>
+}> {}
+
+/** The currency does not exist on that chain, or its contract is not configured there. */
+export class CurrencyNotOnChain extends Data.TaggedError("CurrencyNotOnChain")<{
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  /** The currencies that can be asked for on that chain. */
+  readonly available: ReadonlyArray<PaymentCurrency>
+}> {}
+
+/** There is no extended public key to derive addresses from. Only the operator can change that. */
+export class WalletNotConfigured extends Data.TaggedError("WalletNotConfigured")<{ readonly mode: Mode }> {}
+
+/** The quote cannot be used for this payment. `message` is for the merchant; `details` holds the values that would be accepted. */
+export class QuoteRefused extends Data.TaggedError("QuoteRefused")<{
+  readonly code: "QUOTE_MISMATCH" | "QUOTE_NOT_FOUND" | "QUOTE_EXPIRED" | "QUOTE_ALREADY_USED"
+  readonly message: string
+  readonly details?: unknown
+}> {}
+
+const insteadOfCancelling = {
+  confirmed: "it is paid; send the money back",
+  expired: "it has ended, and there is nothing to cancel",
+  failed: "it has ended, and there is nothing to cancel"
+}
+
+/** Only an open payment can be cancelled. `message` says what to do instead. */
+export class PaymentNotPending extends Schema.TaggedError<PaymentNotPending>()("PaymentNotPending", {
+  status: PaymentStatus,
+  message: Schema.String
+}) {
+  static readonly of = (status: keyof typeof insteadOfCancelling) =>
+    new PaymentNotPending({
+      status,
+      message: `Only a payment that is pending or detecting can be cancelled, and this one is ${status}: ${insteadOfCancelling[status]}.`
+    })
+}

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
+import { iso } from "../lib/moment.ts"
+import type { Owner } from "./Account.ts"
 import type { EndpointId } from "./Ids.ts"
-import type { Owner } from "./Owner.ts"
-import { iso } from "./Timestamp.ts"
 
 /** The secret was rotated recently, and the previous one still signs. Nothing was changed. */
 export class RotationUnderWay extends Schema.TaggedError<RotationUnderWay>()("RotationUnderWay", {

@@ -1,6 +1,6 @@
 import { DateTime, Option, Schema } from "effect"
+import { parseUrl } from "../lib/Url.ts"
 import { Fiat } from "./Currency.ts"
-import { parseUrl } from "./Url.ts"
 
 /** What the name of a shop may be: as long as fits above a checkout. */
 export const ShopName = Schema.String.pipe(Schema.pattern(/^\P{C}+$/u), Schema.maxLength(60))

@@ -3,6 +3,11 @@ import type { Mode } from "./Chain.ts"
 import type { EventKind } from "./Event.ts"
 import type { AccountId, EndpointId } from "./Ids.ts"
 
+/** What a webhook's secret must be. */
+export const secretRule = "be whsec_ followed by 16 to 256 visible characters"
+
+export const SecretText = Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))
+
 /** A registered webhook endpoint. Its secret is sealed in the store and never part of this record. */
 export interface Endpoint {
   readonly id: EndpointId

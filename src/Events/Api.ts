@@ -3,7 +3,7 @@ import { Predicate, Schema, Stream } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBody } from "../Domain/ApiError.ts"
 import { EventKind, Position } from "../Domain/Event.ts"
-import { alternatives, must } from "../Domain/must.ts"
+import { alternatives, must } from "../lib/annotations.ts"
 
 /** Server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html */
 const Messages = Schema.declare((body): body is Stream.Stream<string> =>

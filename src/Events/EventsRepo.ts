@@ -1,8 +1,8 @@
 import { Effect } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import type { EventKind } from "../Domain/Event.ts"
 import type { EventId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
-import { wellFormedJson } from "../Domain/wellFormed.ts"
+import { wellFormedJson } from "../lib/text.ts"
 import type { Db } from "../Sql.ts"
 
 /** A stored event. `body` is the body of its webhooks, `sequence` its position in the order of all commits. */

@@ -5,14 +5,20 @@
  * back. Called by `Payments.create` and `storeTransitions`; the event streams listen here.
  */
 import { Context, Effect, Layer, Queue, type Scope } from "effect"
-import { type AccountedPayment, type ShownExceptions, withExceptions } from "../Domain/AccountedPayment.ts"
-import { type EventKind, statusEventOf, type WebhookEvent } from "../Domain/Event.ts"
+import type { Owner } from "../Domain/Account.ts"
+import {
+  type AccountedPayment,
+  type EventKind,
+  type ShownExceptions,
+  statusEventOf,
+  type WebhookEvent,
+  withExceptions
+} from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
+import { toExceptionObject } from "../Domain/ExceptionObject.ts"
 import { eventId, type PaymentId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import type { Payment } from "../Domain/Payment.ts"
-import { iso } from "../Domain/Timestamp.ts"
-import { toExceptionObject } from "../Domain/toExceptionObject.ts"
+import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"

@@ -3,12 +3,13 @@
  * that it was created with. The chain's id is taken from the settings: where they no longer have the chain, it is
  * absent. An event keeps what it had when it was made.
  */
-import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/AccountedPayment.ts"
+
 import { remaining } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
+import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/Event.ts"
 import { decimalsOfPayment, isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
-import { iso } from "../Domain/Timestamp.ts"
-import { wellFormedJson } from "../Domain/wellFormed.ts"
+import { iso } from "../lib/moment.ts"
+import { wellFormedJson } from "../lib/text.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** The settings that a payment object depends on. */

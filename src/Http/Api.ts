@@ -1,8 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Schema } from "effect"
+import { withStatus } from "../Domain/ApiError.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
-import { text } from "../Domain/textSchemas.ts"
-import { withStatus } from "../Domain/withStatus.ts"
+import { text } from "../lib/annotations.ts"
 
 const flag = (description: string) => Schema.Boolean.annotations({ description })
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import type { Owner } from "../Domain/Owner.ts"
-import { wellFormedJson } from "../Domain/wellFormed.ts"
+import type { Owner } from "../Domain/Account.ts"
+import { wellFormedJson } from "../lib/text.ts"
 import { type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */

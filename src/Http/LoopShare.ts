@@ -1,4 +1,4 @@
-import { BoundedMap } from "../Domain/BoundedMap.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
 
 /** The share of the event loop's time for all owners together, in addition to its idle time. */
 const share = 0.25

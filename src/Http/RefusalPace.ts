@@ -1,4 +1,4 @@
-import { BoundedMap } from "../Domain/BoundedMap.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
 
 /** Maximum delay of a refusal, in milliseconds. */
 const longestWait = 5_000

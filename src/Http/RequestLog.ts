@@ -5,9 +5,9 @@
  */
 import { Context, Effect, Layer, Predicate, Queue } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import { FairQueue } from "../Domain/FairQueue.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import { cutToBytes } from "../Domain/wellFormed.ts"
+import { FairQueue } from "../lib/FairQueue.ts"
+import { cutToBytes } from "../lib/text.ts"
 import { Writer } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId, ApiKeyId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import { type Db, execute, type Param, Tx } from "../Sql.ts"
 
 /** A request to the API that a key authenticated. */

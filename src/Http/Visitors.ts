@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { BoundedMap } from "../Domain/BoundedMap.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
 import type { Sharer } from "./LoopShare.ts"
 
 /** Those in memory. */

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer"
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http"
 import { Effect, Either } from "effect"
 import { ApiError, bodyTooLarge, invalid, mostBodyBytes } from "../Domain/ApiError.ts"
-import { parseJson } from "../Domain/Json.ts"
-import { illFormedIn } from "../Domain/wellFormed.ts"
+import { parseJson } from "../lib/Json.ts"
+import { illFormedIn } from "../lib/text.ts"
 import { fieldPathOf, fieldProblemsOf } from "./validationProblems.ts"
 
 /** Initial memory of a body that arrives in several pieces. It doubles as it fills. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import ipaddr from "ipaddr.js"
-import { BoundedMap } from "../Domain/BoundedMap.ts"
-import { addressInRanges, ipAddressOf } from "../Domain/IpRange.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
+import { addressInRanges, ipAddressOf } from "../lib/IpRange.ts"
 
 /** Addresses in memory: most requests come from few. */
 const capacity = 1_000

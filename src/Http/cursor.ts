@@ -1,6 +1,6 @@
 import { Effect, Redacted } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import { ApiError } from "../Domain/ApiError.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import type { SecretsShape } from "../Secrets.ts"
 
 export const invalidCursor = new ApiError({

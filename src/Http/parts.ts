@@ -1,6 +1,6 @@
 /** Long work of a request, such as a search or an export, in parts that take a few milliseconds each. */
 import { Effect, FiberRef } from "effect"
-import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../lib/waiting.ts"
 
 /** What comes before the next part. Where requests have turns (`withoutKey.ts`), the work waits for another one. */
 export const partTurn = FiberRef.unsafeMake<Effect.Effect<void>>(eventLoopTurn)

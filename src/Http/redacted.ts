@@ -1,6 +1,6 @@
 import { Option, Predicate, Schema, SchemaAST } from "effect"
-import { inLogOf } from "../Domain/inLog.ts"
-import { cut, cutToBytes } from "../Domain/wellFormed.ts"
+import { inLogOf } from "../lib/annotations.ts"
+import { cut, cutToBytes } from "../lib/text.ts"
 
 /** Maximum bytes of a request's body in the log, and maximum characters of a text in it with its ellipsis. */
 export const mostBytes = 1024

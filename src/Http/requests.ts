@@ -9,7 +9,7 @@ import type { Duplex } from "node:stream"
 import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError, bodyTooLarge } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
-import { eventLoopTurn } from "../Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../lib/waiting.ts"
 import { hasBody, noBody, receiveBody } from "./body.ts"
 import {
   makeRefusals,

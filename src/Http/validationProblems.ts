@@ -1,7 +1,7 @@
 import { ParseResult, Predicate } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
-import { closest } from "../Domain/suggestion.ts"
-import { cut } from "../Domain/wellFormed.ts"
+import { closest } from "../lib/suggestion.ts"
+import { cut } from "../lib/text.ts"
 
 /** Maximum number of problems in a response. */
 const maxProblems = 100

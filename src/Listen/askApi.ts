@@ -1,6 +1,6 @@
 import { Data, Effect } from "effect"
-import { cut } from "../Domain/wellFormed.ts"
 import { bodyText, type HttpClient, makeHttpClient, readBody } from "../lib/httpClient.ts"
+import { cut } from "../lib/text.ts"
 
 /** An API with the key for it. */
 export interface ListenApi {

@@ -1,21 +1,24 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Effect, ParseResult, Schema } from "effect"
 import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
-import { AccountedPayment } from "../Domain/AccountedPayment.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
-import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
-import { expiryBounds, expiryRule, paymentDefaults, referenceOf } from "../Domain/CreatePayment.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
-import { inLog } from "../Domain/inLog.ts"
+import { AccountedPayment } from "../Domain/Event.ts"
 import { Metadata } from "../Domain/Metadata.ts"
-import { alternatives, must } from "../Domain/must.ts"
-import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
-import { cursorParameter, limitParameter, momentParameter } from "../Domain/queryParameters.ts"
-import { text } from "../Domain/textSchemas.ts"
-import { HttpsUrl, maxUrlLength, parseUrl } from "../Domain/Url.ts"
-import { withStatus } from "../Domain/withStatus.ts"
+import {
+  expiryBounds,
+  expiryRule,
+  PaymentObject,
+  PaymentStatus,
+  paymentDefaults,
+  referenceOf
+} from "../Domain/Payment.ts"
+import { alternatives, inLog, must, text } from "../lib/annotations.ts"
+import { cursorParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
+import { HttpsUrl, maxUrlLength, parseUrl } from "../lib/Url.ts"
 
 const optional = { exact: true } as const
 

@@ -1,10 +1,10 @@
 /** Lists of exceptions: those shown with payments, those for operators to decide, and an owner's own. Only reads. */
 import { Array as Arr, Effect } from "effect"
-import type { ShownExceptions } from "../Domain/AccountedPayment.ts"
+import type { Owner } from "../Domain/Account.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
+import type { ShownExceptions } from "../Domain/Event.ts"
 import type { ExceptionKind, PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import type { Db, Param } from "../Sql.ts"
 import { selectExceptions as select } from "./exceptionRows.ts"
 

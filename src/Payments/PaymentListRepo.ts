@@ -3,12 +3,11 @@
  * payment. Only reads, each by an index. Times in Unix milliseconds.
  */
 import { Effect } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { ChainName, modes } from "../Domain/Chain.ts"
-import { referenceOf } from "../Domain/CreatePayment.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
-import { type FailureReason, PaymentStatus } from "../Domain/Payment.ts"
+import { type FailureReason, PaymentStatus, referenceOf } from "../Domain/Payment.ts"
 import type { Db, Param } from "../Sql.ts"
 import { columns, fromRow, type PaymentRow } from "./PaymentsRepo.ts"
 

@@ -4,12 +4,17 @@
  * units.
  */
 import { Effect } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
-import { deadlineSql } from "../Domain/deadline.ts"
 import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
-import type { FailureReason, NewPayment, Payment, PaymentStatus } from "../Domain/Payment.ts"
+import {
+  deadlineSql,
+  type FailureReason,
+  type NewPayment,
+  type Payment,
+  type PaymentStatus
+} from "../Domain/Payment.ts"
 import { type Db, type Param, Tx } from "../Sql.ts"
 import type { AddressSource } from "./addresses/Addresses.ts"
 

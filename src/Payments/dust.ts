@@ -8,9 +8,7 @@
  */
 import { BigDecimal } from "effect"
 import { dustFloor } from "../Domain/Amount.ts"
-import { deadline } from "../Domain/deadline.ts"
-import type { Payment } from "../Domain/Payment.ts"
-import { isEnded } from "../Domain/Payment.ts"
+import { deadline, isEnded, type Payment } from "../Domain/Payment.ts"
 import type { DustKind, Receipt } from "../Domain/Receipt.ts"
 import { elsewhere, headAtCreation } from "./statusMachine.ts"
 

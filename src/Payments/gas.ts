@@ -6,8 +6,7 @@
  */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { deadline } from "../Domain/deadline.ts"
-import type { Payment } from "../Domain/Payment.ts"
+import { deadline, type Payment } from "../Domain/Payment.ts"
 import { isCorroborated, type Receipt } from "../Domain/Receipt.ts"
 import { earliest, leastOf } from "./statusMachine.ts"
 

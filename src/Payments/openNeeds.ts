@@ -1,7 +1,6 @@
 import { Array as Arr } from "effect"
-import { decimalsOn } from "../Domain/amountDecimals.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
-import { Erc20 } from "../Domain/Currency.ts"
+import { decimalsOn, Erc20 } from "../Domain/Currency.ts"
 import type { ChainSettings } from "../Settings.ts"
 import type { OpenNeed } from "./OpenNeedsRepo.ts"
 

@@ -1,11 +1,11 @@
 /** Payments as operators see them: the merchant's view, and further stored facts. */
 import { Schema } from "effect"
-import { maybe } from "../Auth/inputFields.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { OperatorDelivery } from "../Domain/DeliveryObject.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { OperatorException } from "../Domain/ExceptionObject.ts"
 import { PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
+import { maybe } from "../Operations/inputFields.ts"
 
 export const OperatorPayment = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
 export type OperatorPayment = typeof OperatorPayment.Type

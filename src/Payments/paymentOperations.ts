@@ -1,5 +1,12 @@
 /** What an operator does with payments: look at them, cancel one, give up those of a chain. */
 import { Effect, Schema } from "effect"
+import { mustExist } from "../Auth/accountOperations.ts"
+import { UnknownAccount } from "../Domain/Account.ts"
+import { ChainName, chainNames, Mode, modes } from "../Domain/Chain.ts"
+import { PaymentCurrency } from "../Domain/Currency.ts"
+import { type Payment, PaymentNotPending, PaymentStatus } from "../Domain/Payment.ts"
+import { alternatives, must } from "../lib/annotations.ts"
+import { defaultPageSize } from "../lib/parameters.ts"
 import {
   AccountField,
   ChainField,
@@ -9,17 +16,9 @@ import {
   NotFound,
   pageFields,
   SomeMode
-} from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
-import { mustExist } from "../Auth/mustExist.ts"
-import { lazily, operation } from "../Auth/operation.ts"
-import { UnknownAccount } from "../Domain/AccountErrors.ts"
-import { ChainName, chainNames, Mode, modes } from "../Domain/Chain.ts"
-import { PaymentCurrency } from "../Domain/Currency.ts"
-import { alternatives, must } from "../Domain/must.ts"
-import { type Payment, PaymentStatus } from "../Domain/Payment.ts"
-import { PaymentNotPending } from "../Domain/PaymentErrors.ts"
-import { defaultPageSize } from "../Domain/queryParameters.ts"
+} from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 import { OperatorPayment, Story } from "./operatorViews.ts"
 
 const lists = lazily(() => import("./PaymentListRepo.ts"))

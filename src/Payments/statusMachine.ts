@@ -9,11 +9,23 @@
  */
 import { remaining, required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
-import { blockTimeLag, deadline, longestWaitElsewhere } from "../Domain/deadline.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
-import { type FinalityTag, finalBlock } from "../Domain/Finality.ts"
-import { type FailureReason, isEnded, type Payment } from "../Domain/Payment.ts"
-import { type BlockRef, isCorroborated, type Receipt, type Scan } from "../Domain/Receipt.ts"
+import {
+  blockTimeLag,
+  deadline,
+  type FailureReason,
+  isEnded,
+  longestWaitElsewhere,
+  type Payment
+} from "../Domain/Payment.ts"
+import {
+  type BlockRef,
+  type FinalityTag,
+  finalBlock,
+  isCorroborated,
+  type Receipt,
+  type Scan
+} from "../Domain/Receipt.ts"
 import { withoutApart } from "./exceptionContents.ts"
 
 /**

@@ -1,7 +1,7 @@
 import { allowanceOf, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
-import { BoundedMap } from "../Domain/BoundedMap.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
 
 /** More people or accounts than act within an hour. */
 const capacity = 10_000

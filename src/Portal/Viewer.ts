@@ -1,8 +1,8 @@
-import type { Actor } from "../Auth/auditLog.ts"
-import type { Caller } from "../Auth/operation.ts"
+import type { Owner } from "../Domain/Account.ts"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import type { Role } from "../Domain/Person.ts"
+import type { Actor } from "../Operations/auditLog.ts"
+import type { Caller } from "../Operations/operation.ts"
 
 export type { Role } from "../Domain/Person.ts"
 

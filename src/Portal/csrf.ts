@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
-import { parseUrl } from "../Domain/Url.ts"
+import { parseUrl } from "../lib/Url.ts"
 
 /** What every form of a session sends back: it follows from the session's secret, which no other site can read. */
 export const csrfTokenOf = (secret: string): string => createHmac("sha256", secret).update("csrf").digest("base64url")

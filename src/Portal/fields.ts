@@ -4,7 +4,7 @@
  */
 import { Either, Option } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
-import { parseMoment } from "../Domain/moment.ts"
+import { parseMoment } from "../lib/moment.ts"
 
 type Field<A> = Either.Either<A, string>
 

@@ -1,12 +1,12 @@
 /** One-time links: a page with a button, since programs that look at links (mail filters, chats) would use up a GET. */
 import { Effect } from "effect"
-import { audited, personActor } from "../Auth/auditLog.ts"
 import { type LinkRefused, noteRefusal, personOfLink, useLink } from "../Auth/loginLinks.ts"
 import { begin } from "../Auth/sessions.ts"
 import { newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
+import { audited, personActor } from "../Operations/auditLog.ts"
 import { errorPage } from "../Pages/ErrorPage.tsx"
 import { pageReply, seeOther } from "../Pages/reply.tsx"
 import { type Reader, type StoreUnavailable, Writer } from "../Sql.ts"

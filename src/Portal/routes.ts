@@ -1,9 +1,9 @@
 /** The routes of all sections of the portal: each section's file in `Portal/pages` lists its own. */
 
 import { Effect, Option, Stream } from "effect"
-import { waitAtMost } from "../Domain/waitAtMost.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
+import { waitAtMost } from "../lib/waiting.ts"
 import { OpenStreams, streamHeaders } from "../Pages/OpenStreams.ts"
 import { accountRoutes } from "./pages/Accounts.tsx"
 import { auditRoutes } from "./pages/Audit.tsx"

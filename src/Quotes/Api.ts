@@ -1,11 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
-import { alternatives, must } from "../Domain/must.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
-import { withStatus } from "../Domain/withStatus.ts"
+import { alternatives, must } from "../lib/annotations.ts"
 
 const currency = (about: string) =>
   must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency, { about, log: "shown" })

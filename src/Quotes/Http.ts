@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { QuotaExceeded } from "../Domain/AccountErrors.ts"
+import type { QuotaExceeded } from "../Domain/Account.ts"
 import { ApiError, invalid, quotaExceeded } from "../Domain/ApiError.ts"
 import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"

@@ -1,7 +1,7 @@
 /** The table `quotes`. A quote is used once a payment names it. */
 import { Effect } from "effect"
+import type { Owner } from "../Domain/Account.ts"
 import type { QuoteId } from "../Domain/Ids.ts"
-import type { Owner } from "../Domain/Owner.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import { type Db, execute, Tx } from "../Sql.ts"
 

@@ -5,9 +5,8 @@
  */
 import { BigDecimal, Duration, Order } from "effect"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
-import { showDecimal } from "./sources/decimal.ts"
 import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
-import { rateOf } from "./sources/rate.ts"
+import { rateOf, showDecimal } from "./sources/rate.ts"
 
 /** The last price of a currency that a source reported. */
 export interface SourcePrice extends PricePoint {

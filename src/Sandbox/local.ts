@@ -1,6 +1,16 @@
 import { Redacted } from "effect"
+import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import type { PayingChain } from "./pay.ts"
+
+/** Base units, worth a few dollars each. */
+export const smallAmounts: Readonly<Record<PaymentCurrency, bigint>> = {
+  ETH: 10n ** 16n,
+  USDC: 25n * 10n ** 6n,
+  USDT: 25n * 10n ** 6n,
+  DAI: 25n * 10n ** 18n,
+  WBTC: 50_000n
+}
 
 /** The port of a local chain, one at http://127.0.0.1:PORT; undefined for any other. */
 export const localPort = ({ rpcUrls: [url] }: ChainSettings): number | undefined => {

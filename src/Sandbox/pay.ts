@@ -1,8 +1,7 @@
 import { Data, Effect, Either, Schedule } from "effect"
 import { type Address, encodeFunctionData, erc20Abi, type Hash, numberToHex } from "viem"
-import { decimalsOn, formatAmount, type NetworkTokens } from "../Domain/amountDecimals.ts"
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
-import { nativeToken } from "../Domain/Currency.ts"
+import { decimalsOn, formatAmount, type NetworkTokens, nativeToken } from "../Domain/Currency.ts"
 import { isEnded, type PaymentObject } from "../Domain/Payment.ts"
 import { ampleFees, makeRpc } from "./Rpc.ts"
 

@@ -6,8 +6,8 @@ import { randomToken } from "../Domain/Ids.ts"
 import { askApi, type ListenApi } from "../Listen/askApi.ts"
 import { type Follower, follow } from "../Listen/follow.ts"
 import { bodyText, readBody } from "../lib/httpClient.ts"
+import { smallAmounts } from "./local.ts"
 import { type PayingChain, pay } from "./pay.ts"
-import { smallAmounts } from "./smallAmounts.ts"
 
 /** The event did not arrive: `message` has the event that arrived instead, or the time limit. */
 export class NotTriggered extends Data.TaggedError("NotTriggered")<{ readonly message: string }> {}

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Either, SchemaAST } from "effect"
 import { parse, TomlError } from "smol-toml"
-import { closest } from "../Domain/suggestion.ts"
+import { closest } from "../lib/suggestion.ts"
 import { File } from "./configSchema.ts"
 import { merge, only, type Path, type Tree } from "./configTree.ts"
 import type { SettingsProblem } from "./SettingsProblem.ts"

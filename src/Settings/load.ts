@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path"
 import { Effect, Either, ParseResult, Schema, SchemaAST } from "effect"
 import { chainNames, chainTraits, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { decimalsOf, Erc20, tokenChains, tokensOn } from "../Domain/Currency.ts"
-import { closest } from "../Domain/suggestion.ts"
+import { closest } from "../lib/suggestion.ts"
 import { type ChainSettings, defaultDatabase, File, type SettingsShape } from "./configSchema.ts"
 import {
   keysOf,
@@ -16,13 +16,13 @@ import {
   treeOf
 } from "./configSource.ts"
 import { at, isTree, merge, only, type Path, pathText, type Tree, texts } from "./configTree.ts"
+import { walletIdentity } from "./hdWallet.ts"
 import { isBeside, markFolderOf } from "./indexMarkFolder.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
 import { knownBlocks } from "./knownBlocks.ts"
 import { type Preset, presets } from "./publicNetworks.ts"
 import { type Fault, SettingsInvalid, type SettingsProblem } from "./SettingsProblem.ts"
 import { show } from "./valueSchemas.ts"
-import { walletIdentity } from "./walletKey.ts"
 
 /** All combinations of chain and mode. */
 const networks: ReadonlyArray<Network> = chainNames.flatMap((chain) => modes.map((mode) => ({ chain, mode })))

@@ -1,7 +1,7 @@
 import { Duration, Option, ParseResult, Record, Redacted, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { getAddress, isAddress, zeroAddress } from "viem"
-import { walletIdentity } from "./walletKey.ts"
+import { walletIdentity } from "./hdWallet.ts"
 
 /**
  * Shows a value shortened: enough to recognise it, too little to reveal a secret that was pasted into the wrong place.

@@ -4,11 +4,11 @@
  * untouched, and every caller gets its result, failures included, only after the commit is on disk.
  */
 import { Cause, Context, Data, Effect, Exit, FiberRef, Option, Queue, type Scope } from "effect"
+import { eventLoopTurn } from "../lib/waiting.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { Pauses } from "../Telemetry/pauses.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
-import { eventLoopTurn } from "./eventLoopTurn.ts"
 import type { FilesHealth } from "./StoreHealth.ts"
 
 /** Maximum number of commands in one commit. */

@@ -1,5 +1,5 @@
 import { Context, Layer } from "effect"
-import { failedAfter, lastDelay, ordinal } from "../Domain/retrySchedule.ts"
+import { failedAfter, lastDelay, ordinal } from "../Domain/DeliveryObject.ts"
 import { Counter, type Family, Histogram } from "./instruments.ts"
 
 const requestBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]

@@ -1,5 +1,5 @@
 import { Array as Arr, Cause, Effect, HashMap, Layer, Logger, LogLevel } from "effect"
-import { shown } from "../Domain/terminalText.ts"
+import { shown } from "../lib/text.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { withPriorities } from "./journal.ts"
 

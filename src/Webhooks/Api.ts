@@ -1,15 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Duration, Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody, idempotencyErrors } from "../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { EventKind } from "../Domain/Event.ts"
-import { inLog } from "../Domain/inLog.ts"
-import { alternatives, must } from "../Domain/must.ts"
-import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
-import { SecretText, secretRule } from "../Domain/signingSecret.ts"
-import { idPattern, text, timestamp } from "../Domain/textSchemas.ts"
-import { HttpsUrl } from "../Domain/Url.ts"
-import { withStatus } from "../Domain/withStatus.ts"
+import { SecretText, secretRule } from "../Domain/Webhook.ts"
+import { alternatives, idPattern, inLog, must, text, timestamp } from "../lib/annotations.ts"
+import { HttpsUrl } from "../lib/Url.ts"
 
 const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, EventKind))
   .annotations({ message: () => "must be an array of event kinds" })

@@ -1,5 +1,5 @@
 import { Clock, Effect, Redacted } from "effect"
-import type { Owner } from "../Domain/Owner.ts"
+import type { Owner } from "../Domain/Account.ts"
 import { type RotationUnderWay, type SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Secrets } from "../Secrets.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"

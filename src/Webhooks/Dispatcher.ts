@@ -1,6 +1,6 @@
 import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
-import { failedAfter, lastDelay } from "../Domain/retrySchedule.ts"
-import { waitAtMost } from "../Domain/waitAtMost.ts"
+import { failedAfter, lastDelay } from "../Domain/DeliveryObject.ts"
+import { waitAtMost } from "../lib/waiting.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"

@@ -1,5 +1,13 @@
 /** What an operator does with deliveries: look at them, send them again, send an endpoint a test. */
 import { Clock, Effect, Schema } from "effect"
+import { mustExist } from "../Auth/accountOperations.ts"
+import { type Owner, QuotaExceeded, UnknownAccount } from "../Domain/Account.ts"
+import { Mode, modes } from "../Domain/Chain.ts"
+import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/DeliveryObject.ts"
+import { PaymentId } from "../Domain/Ids.ts"
+import { SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { alternatives, must } from "../lib/annotations.ts"
+import { defaultPageSize } from "../lib/parameters.ts"
 import {
   AccountField,
   MomentField,
@@ -10,18 +18,9 @@ import {
   otherwise,
   pageFields,
   SomeMode
-} from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
-import { mustExist } from "../Auth/mustExist.ts"
-import { type Caller, lazily, operation } from "../Auth/operation.ts"
-import { QuotaExceeded, UnknownAccount } from "../Domain/AccountErrors.ts"
-import { Mode, modes } from "../Domain/Chain.ts"
-import { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../Domain/DeliveryObject.ts"
-import { PaymentId } from "../Domain/Ids.ts"
-import { alternatives, must } from "../Domain/must.ts"
-import type { Owner } from "../Domain/Owner.ts"
-import { defaultPageSize } from "../Domain/queryParameters.ts"
-import { SecretUnreadable } from "../Domain/SecretErrors.ts"
+} from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { type Caller, lazily, operation } from "../Operations/operation.ts"
 import type { Selection } from "./queue/DeliveryLogRepo.ts"
 
 const deliveryLog = lazily(() => import("./queue/DeliveryLogRepo.ts"))

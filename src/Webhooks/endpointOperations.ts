@@ -1,19 +1,26 @@
 /** What an operator does with webhook endpoints: register and list them, change one of any account. */
 import { Effect, Redacted, Schema } from "effect"
-import { AccountField, durationUpTo, ModeField, maybe, NotFound, otherwise, SomeMode } from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
-import { mustExist } from "../Auth/mustExist.ts"
-import { lazily, operation } from "../Auth/operation.ts"
-import { QuotaExceeded, UnknownAccount } from "../Domain/AccountErrors.ts"
+import { mustExist } from "../Auth/accountOperations.ts"
+import { QuotaExceeded, UnknownAccount } from "../Domain/Account.ts"
+import { longestOverlap } from "../Domain/ApiKey.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { EventKind, StatusEventKind } from "../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../Domain/Ids.ts"
-import { Moment } from "../Domain/moment.ts"
-import { must } from "../Domain/must.ts"
-import { longestOverlap } from "../Domain/overlap.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
-import { SecretText, secretRule } from "../Domain/signingSecret.ts"
-import { EndpointExists, TooManyEndpoints } from "../Domain/Webhook.ts"
+import { EndpointExists, SecretText, secretRule, TooManyEndpoints } from "../Domain/Webhook.ts"
+import { must } from "../lib/annotations.ts"
+import { Moment } from "../lib/moment.ts"
+import {
+  AccountField,
+  durationUpTo,
+  ModeField,
+  maybe,
+  NotFound,
+  otherwise,
+  SomeMode
+} from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
 const sql = lazily(() => import("../Sql.ts"))

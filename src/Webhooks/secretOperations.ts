@@ -1,13 +1,13 @@
 /** The default secret of an account and mode, which signs webhooks to payments' own webhookUrl. */
 import { Duration, Effect, Redacted, Schema } from "effect"
-import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
-import { mustExist } from "../Auth/mustExist.ts"
-import { lazily, operation } from "../Auth/operation.ts"
-import { UnknownAccount } from "../Domain/AccountErrors.ts"
-import { Moment } from "../Domain/moment.ts"
-import { defaultOverlapHours, longestOverlap } from "../Domain/overlap.ts"
+import { mustExist } from "../Auth/accountOperations.ts"
+import { UnknownAccount } from "../Domain/Account.ts"
+import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { Moment } from "../lib/moment.ts"
+import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
 import type { SecretPair } from "./secretPair.ts"
 
 const Secret = Schema.Struct({

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { randomToken } from "../Domain/Ids.ts"
-import { iso } from "../Domain/Timestamp.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
+import { iso } from "../lib/moment.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { signatureHeaders } from "./signature.ts"
 import { DeliveryClient } from "./transport/DeliveryClient.ts"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { escaped, shown } from "../Domain/terminalText.ts"
+import { escaped, shown } from "../lib/text.ts"
 
 /** Writes a result to standard output, which has results only. */
 export const print = (text: string): Effect.Effect<void> =>

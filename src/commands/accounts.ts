@@ -1,16 +1,11 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
+import { changeAccount, createAccount, type ListedAccountJson, listAccounts } from "../Auth/accountOperations.ts"
 import { changeShop, showShop } from "../Auth/shopOperations.ts"
-import { bytesText } from "../Domain/byteSize.ts"
 import type { Shop } from "../Domain/Shop.ts"
-import {
-  changeAccount,
-  createAccount,
-  type ListedAccountJson,
-  listAccounts
-} from "../Payments/addresses/accountOperations.ts"
+import { bytesText } from "../lib/quantities.ts"
+import { walletIdentity } from "../Settings/hdWallet.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
-import { walletIdentity } from "../Settings/walletKey.ts"
 import { UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
 import { commandOf, commandWith, moreAfter, printOperation } from "./operationCommand.ts"

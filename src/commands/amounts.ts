@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { listTokens } from "../Chains/repairOperations.ts"
-import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/amountDecimals.ts"
+import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/Currency.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
 
 /** What has an amount of base units: a receipt, an exception, a credit. */

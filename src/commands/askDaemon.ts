@@ -1,9 +1,7 @@
 import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
-import type { AnyOperation, Operation } from "../Auth/operation.ts"
-import { NotUnderstood } from "../Control/controlErrors.ts"
 import { Invocation } from "../Control/Invocation.ts"
-import { type OperationAnswer, resultOf } from "../Control/operationResult.ts"
+import { NotUnderstood, type OperationAnswer, resultOf } from "../Control/operationResult.ts"
 import {
   ControlUnusable,
   connect,
@@ -13,6 +11,7 @@ import {
   socketPath,
   userHeader
 } from "../Control/socketProtocol.ts"
+import type { AnyOperation, Operation } from "../Operations/operation.ts"
 import type { SettingsShape } from "../Settings.ts"
 
 /** Bytes of a reply at most: many times the longest history of a payment. */

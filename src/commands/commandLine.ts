@@ -6,8 +6,8 @@ import packageJson from "../../package.json" with { type: "json" }
 import { commandNames, tilld } from "../commands.ts"
 import { withUnswept } from "./addresses.ts"
 import { withDashLast } from "./backup.ts"
+import { withLongOutput } from "./commonOptions.ts"
 import { complain } from "./Output.ts"
-import { withLongOutput } from "./outputOptions.ts"
 import { formatProblem, helpFor } from "./usage.ts"
 
 /** Columns that a help page takes at most. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { closest } from "../Domain/suggestion.ts"
+import { closest } from "../lib/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import { UsageError } from "./commonOptions.ts"
 

@@ -1,7 +1,7 @@
 import { Effect, type Redacted } from "effect"
-import { audited } from "../Auth/auditLog.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { rotate } from "../Control/rotateSecrets.ts"
+import { audited } from "../Operations/auditLog.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import type { SettingsShape } from "../Settings.ts"

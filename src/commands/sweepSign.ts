@@ -1,11 +1,10 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { quantityText } from "../Domain/quantityText.ts"
-import { common, loadSettings } from "./commonOptions.ts"
+import { quantityText } from "../lib/quantities.ts"
+import { common, force, loadSettings, outputOption } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { refuse, repeatedTexts } from "./options.ts"
-import { force, outputOption } from "./outputOptions.ts"
 import { seedOptions } from "./seedOptions.ts"
 
 /** Loaded only here. */

@@ -6,8 +6,8 @@ import { highestCost, planText, receiversOf } from "../Collect/planText.ts"
 import type { SweepResult, SweepTotal } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import { plannedTransactions } from "../Collect/transactions.ts"
-import { quantityText } from "../Domain/quantityText.ts"
-import { shownLine } from "../Domain/terminalText.ts"
+import { quantityText } from "../lib/quantities.ts"
+import { shownLine } from "../lib/text.ts"
 
 const wei = (plan: Plan, amount: bigint): string => `${formatUnits(amount, 18)} ${plan.coin}`
 

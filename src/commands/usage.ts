@@ -1,6 +1,6 @@
 /** What is wrong with a command line, in the words of its help: @effect/cli has words of its own, and knows no groups. */
 import { stripVTControlCharacters } from "node:util"
-import { closest } from "../Domain/suggestion.ts"
+import { closest } from "../lib/suggestion.ts"
 
 /** The names of the commands, and of those in each group. */
 export interface CommandNames {

@@ -3,17 +3,16 @@ import { Effect, Option, Redacted } from "effect"
 import type { AccountView } from "../Collect/wallet.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
-import { walletIdentity } from "../Settings/walletKey.ts"
-import { common, loadSettings, UsageError } from "./commonOptions.ts"
+import { walletIdentity } from "../Settings/hdWallet.ts"
+import { common, force, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandOf } from "./operationCommand.ts"
 import { readInput } from "./options.ts"
-import { force } from "./outputOptions.ts"
 import { seedOptions, walletAccount } from "./seedOptions.ts"
 
 /** Loaded only here. */
 const views = Effect.promise(() => import("../Collect/wallet.ts"))
-const derivation = Effect.promise(() => import("../Payments/addresses/hdWallet.ts"))
+const derivation = Effect.promise(() => import("../Settings/hdWallet.ts"))
 
 const printView = Effect.fnUntraced(function* (view: AccountView, json: boolean) {
   yield* print(json ? JSON.stringify(view) : view.xpub)

@@ -1,7 +1,7 @@
 import { Command } from "@effect/cli"
 import { Effect, Redacted, Schema } from "effect"
-import { maybe } from "../Auth/inputFields.ts"
-import { asked } from "../Auth/inputText.ts"
+import { maybe } from "../Operations/inputFields.ts"
+import { asked } from "../Operations/inputText.ts"
 import {
   changeEndpoint,
   deleteEndpoint,

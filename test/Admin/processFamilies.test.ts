@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { exposition, makeProcessFamilies } from "../../src/Admin/metrics.ts"
-import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { readScrape } from "../lib/prometheus.ts"
 
 /** Longer than any delay of the event loop by a busy machine. */

@@ -4,7 +4,7 @@ import { type Address, domainSeparator, encodeAbiParameters, type Hex, keccak256
 import type { ViewResult } from "../../src/Chains/rpc/contractViews.ts"
 import { domainOf } from "../../src/Collect/authorization.ts"
 import { feeSteps } from "../../src/Collect/fees.ts"
-import { iso } from "../../src/Domain/Timestamp.ts"
+import { iso } from "../../src/lib/moment.ts"
 import { collecting, holdsExactly, someone } from "./collecting.ts"
 import { refusal } from "./refusal.ts"
 

@@ -7,7 +7,7 @@ import type { Plan } from "../../src/Collect/Plan.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { sponsorAddress } from "../../src/Payments/addresses/hdWallet.ts"
+import { sponsorAddress } from "../../src/Settings/hdWallet.ts"
 import { localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { tilldJson } from "../lib/tilld.ts"
 

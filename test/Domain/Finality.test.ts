@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { requirementOf } from "../../src/Domain/Finality.ts"
+import { requirementOf } from "../../src/Domain/Receipt.ts"
 
 describe("what a payment's value requires", () => {
   const policies = [

@@ -1,8 +1,8 @@
 import { Either, ParseResult, Schema } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { parseJson } from "../../src/Domain/Json.ts"
 import { Metadata } from "../../src/Domain/Metadata.ts"
+import { parseJson } from "../../src/lib/Json.ts"
 
 const decode = Schema.decodeUnknownEither(Metadata)
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { decimalsOn, formatAmount } from "../../src/Domain/amountDecimals.ts"
+import { decimalsOn, formatAmount } from "../../src/Domain/Currency.ts"
 
 const base = { chain: "base", mode: "test" } as const
 const networks = [{ ...base, tokens: [{ symbol: "USDC", decimals: 8 }] }]

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { bodyLimit } from "../../src/Domain/ApiError.ts"
-import { delaysInWords, failedAfter, lastDelay, mostAttempts, ordinal } from "../../src/Domain/retrySchedule.ts"
+import { delaysInWords, failedAfter, lastDelay, mostAttempts, ordinal } from "../../src/Domain/DeliveryObject.ts"
 import { root } from "../lib/tilld.ts"
 
 const textOf = (path: string) => readFileSync(join(root, path), "utf8").replaceAll(/\s+/g, " ")

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { BigDecimal } from "effect"
-import { usdValueOf } from "../../src/Domain/usdValue.ts"
+import { usdValueOf } from "../../src/Domain/Quote.ts"
 
 it.each([
   [1_500_000n, 6, "1.0001", "1.50015"],

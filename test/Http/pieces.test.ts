@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, get } from "./serving.ts"
 

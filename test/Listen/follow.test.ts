@@ -7,7 +7,7 @@ import { listenClient } from "../../src/Listen/askApi.ts"
 import { follow } from "../../src/Listen/follow.ts"
 import { forward } from "../../src/Listen/forward.ts"
 import type { Message } from "../../src/Listen/messages.ts"
-import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { signingKey } from "../../src/Webhooks/signature.ts"
 
 interface Asked {

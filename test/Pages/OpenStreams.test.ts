@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { OpenStreams } from "../../src/Pages/OpenStreams.ts"
-import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
 
 /** Opens as many as it may, up to 2,000; they stay open until they are interrupted. */
 const fill = Effect.fnUntraced(function* (

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "vitest"
-import { contrast } from "../../src/Domain/theme.ts"
+import { contrast } from "../../src/lib/theme.ts"
 import { root } from "../lib/processes.ts"
 
 const css = readFileSync(join(root, "src/Pages/tokens.css"), "utf8")

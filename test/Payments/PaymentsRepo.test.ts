@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Owner } from "../../src/Domain/Account.ts"
 import { AccountId, newPaymentId } from "../../src/Domain/Ids.ts"
-import type { Owner } from "../../src/Domain/Owner.ts"
 import * as ListRepo from "../../src/Payments/PaymentListRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { Tx, Writer } from "../../src/Sql.ts"

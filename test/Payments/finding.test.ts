@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { iso } from "../../src/Domain/Timestamp.ts"
+import { iso } from "../../src/lib/moment.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, TestClock } from "effect"
-import type { Owner } from "../../src/Domain/Owner.ts"
+import type { Owner } from "../../src/Domain/Account.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { changeRoutes } from "../../src/Portal/routes.ts"
 import { scopedTest } from "../lib/scopedTest.ts"

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Either, Exit, Stream, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
-import { iso } from "../../src/Domain/Timestamp.ts"
+import { iso } from "../../src/lib/moment.ts"
 import { csvLine, csvPieces } from "../../src/Portal/csv.ts"
 import { daysUntil } from "../../src/Portal/pages/overview.ts"
 import { longestText, mostSearched, searchOf } from "../../src/Portal/pages/paymentSearch.ts"

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Layer, TestClock } from "effect"
 import { exposition } from "../../src/Admin/metrics.ts"
-import { retryDelays } from "../../src/Domain/retrySchedule.ts"
+import { retryDelays } from "../../src/Domain/DeliveryObject.ts"
 import { familiesOf, Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Dispatcher, outcomeClass } from "../../src/Webhooks/Dispatcher.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"

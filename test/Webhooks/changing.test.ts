@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { DateTime, Duration, Effect, Redacted, TestClock } from "effect"
 import { Webhook } from "standardwebhooks"
-import type { Owner } from "../../src/Domain/Owner.ts"
+import type { Owner } from "../../src/Domain/Account.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { execute } from "../lib/store.ts"
 import {

@@ -16,8 +16,7 @@ const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
 
 /** What a TypeScript program of a merchant does with the client. */
 const source = `
-import { createClient, toBaseUnits, TilldError, TilldConnectionError, verifyWebhook, WebhookVerificationError } from "tilld/client"
-import type { Payment, WebhookEvent } from "tilld/client"
+import { createClient, toBaseUnits, TilldError, TilldConnectionError, verifyWebhook, WebhookVerificationError, type Payment, type WebhookEvent } from "tilld/client"
 
 const tilld = createClient({ baseUrl: "https://pay.example.com", apiKey: "svc_test_x", fetch, maxRetries: 1 })
 export const pay = async (signal: AbortSignal): Promise<Payment | string | undefined> => {

@@ -30,11 +30,11 @@ import type {
   WebhookEndpointList,
   WebhookEvent
 } from "../../src/client/types.ts"
-import type { AccountedPayment as AccountedObject } from "../../src/Domain/AccountedPayment.ts"
 import type * as ApiError from "../../src/Domain/ApiError.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type * as DeliveryObjects from "../../src/Domain/DeliveryObject.ts"
 import type * as Event from "../../src/Domain/Event.ts"
+import type { AccountedPayment as AccountedObject } from "../../src/Domain/Event.ts"
 import type { ExceptionObject } from "../../src/Domain/ExceptionObject.ts"
 import type * as Domain from "../../src/Domain/Payment.ts"
 import type * as DomainQuote from "../../src/Domain/Quote.ts"

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { table } from "../../src/commands/Output.ts"
-import { shown } from "../../src/Domain/terminalText.ts"
+import { shown } from "../../src/lib/text.ts"
 
 it.each([
   ["\u001b[2J\u001b]0;title\u0007", "\\u001b[2J\\u001b]0;title\\u0007"],

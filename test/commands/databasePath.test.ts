@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { expect } from "@effect/vitest"
-import { hdWallet } from "../../src/Payments/addresses/hdWallet.ts"
+import { hdWallet } from "../../src/Settings/hdWallet.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testXpub } from "../lib/settings.ts"
 import { installation } from "./installation.ts"

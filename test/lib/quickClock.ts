@@ -1,5 +1,5 @@
 import { Effect, Layer, TestClock } from "effect"
-import { eventLoopTurn } from "../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 
 /**
  * Effect's test clock looks twice, a timer of a millisecond apart, whether all fibers rest, before and after each step of

@@ -1,5 +1,4 @@
-import type { AST } from "@eslint-community/regexpp"
-import { RegExpParser, visitRegExpAST } from "@eslint-community/regexpp"
+import { type AST, RegExpParser, visitRegExpAST } from "@eslint-community/regexpp"
 import { Chars, getConsumedChars, isPotentiallyEmpty, type ReadonlyFlags } from "regexp-ast-analysis"
 import { analyse } from "scslre"
 

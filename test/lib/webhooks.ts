@@ -1,7 +1,7 @@
 import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
+import type { Owner } from "../../src/Domain/Account.ts"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
-import type { Owner } from "../../src/Domain/Owner.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import * as Payments from "../../src/Payments/PaymentsRepo.ts"

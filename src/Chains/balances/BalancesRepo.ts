@@ -7,7 +7,7 @@
 import { Array as Arr, Effect } from "effect"
 import { type ChainName, chainNames, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
-import { blockTimeLag, deadlineSql } from "../../Domain/deadline.ts"
+import { blockTimeLag, deadlineSql } from "../../Domain/Payment.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { anyRow, type Db, execute, type Param, Tx } from "../../Sql.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"

@@ -1,6 +1,6 @@
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { iso } from "../../Domain/Timestamp.ts"
+import { iso } from "../../lib/moment.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { Backoff } from "../evidence/Backoff.ts"
 import { Ballot, quorum, unanimous, type Vote } from "../evidence/Ballot.ts"

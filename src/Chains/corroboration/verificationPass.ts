@@ -1,7 +1,6 @@
 import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import { deepBlock, finalBlock } from "../../Domain/Finality.ts"
-import type { Scan } from "../../Domain/Receipt.ts"
+import { deepBlock, finalBlock, type Scan } from "../../Domain/Receipt.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
 import { Ballot, unanimous, yes } from "../evidence/Ballot.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"

@@ -1,4 +1,4 @@
-import { BoundedMap } from "../../Domain/BoundedMap.ts"
+import { BoundedMap } from "../../lib/BoundedMap.ts"
 
 /** Times are Unix milliseconds. */
 interface Wait {

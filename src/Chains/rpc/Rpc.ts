@@ -5,8 +5,6 @@
  * are scrubbed. `Providers` makes the clients.
  */
 import { Clock, Context, Duration, Effect, Either, FiberRef, Layer, Redacted } from "effect"
-import type { JsonBounds } from "../../Domain/JsonScan.ts"
-import { cut } from "../../Domain/wellFormed.ts"
 import {
   type HttpClient,
   makeHttpClient,
@@ -15,6 +13,8 @@ import {
   readBody,
   tooLong
 } from "../../lib/httpClient.ts"
+import type { JsonBounds } from "../../lib/JsonScan.ts"
+import { cut } from "../../lib/text.ts"
 import { makeBatching } from "./batching.ts"
 import { badStatus, type MakeRpcError, methodsOf, resultsInOrder, retryAfterOf } from "./batchResponse.ts"
 import { RpcError, type RpcReason } from "./RpcError.ts"

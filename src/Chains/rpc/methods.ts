@@ -5,9 +5,8 @@
  * responds with null, `find…` and `optional` give undefined.
  */
 import { Array as Arr, Effect, Either, ParseResult, Schema } from "effect"
-import type { FinalityTag } from "../../Domain/Finality.ts"
-import type { BlockRef } from "../../Domain/Receipt.ts"
-import { cut } from "../../Domain/wellFormed.ts"
+import type { BlockRef, FinalityTag } from "../../Domain/Receipt.ts"
+import { cut } from "../../lib/text.ts"
 import type { RpcClient, RpcRequest } from "./Rpc.ts"
 import { RpcError } from "./RpcError.ts"
 

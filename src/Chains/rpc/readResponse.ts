@@ -4,7 +4,7 @@
  */
 import { setImmediate as eventLoopTurn } from "node:timers/promises"
 import { JSONParser } from "@streamparser/json"
-import { type Excess, type JsonBounds, JsonScan } from "../../Domain/JsonScan.ts"
+import { type Excess, type JsonBounds, JsonScan } from "../../lib/JsonScan.ts"
 import type { RpcRequest } from "./Rpc.ts"
 
 const KiB = 1024

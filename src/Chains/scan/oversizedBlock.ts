@@ -1,6 +1,6 @@
 import { Array as Arr, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../lib/waiting.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { badResponse, getBlockTransactions, sendBatch, type TransactionList } from "../rpc/methods.ts"
 import { inconsistent, RpcError, type RpcReason } from "../rpc/RpcError.ts"

@@ -8,7 +8,7 @@
 import { Cause, Clock, type Context, Data, Duration, Effect, Queue } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { waitAtMost } from "../../Domain/waitAtMost.ts"
+import { waitAtMost } from "../../lib/waiting.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../../Sql.ts"
 import { type Corroborator, makeCorroborator } from "../corroboration/corroborate.ts"

@@ -6,8 +6,7 @@
  */
 import { Clock, Duration, Effect, Either } from "effect"
 import { networkKey } from "../../Domain/Chain.ts"
-import { type FinalityTag, requirementOf } from "../../Domain/Finality.ts"
-import type { BlockRef } from "../../Domain/Receipt.ts"
+import { type BlockRef, type FinalityTag, requirementOf } from "../../Domain/Receipt.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
 import { reached } from "../evidence/Ballot.ts"
 import * as Ledger from "../ledger/LedgerRepo.ts"

@@ -4,7 +4,7 @@
  */
 import { Deferred, Duration, Effect, FiberId } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import { waitAtMost } from "../../Domain/waitAtMost.ts"
+import { waitAtMost } from "../../lib/waiting.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { type Activity, intervalOf } from "./interval.ts"

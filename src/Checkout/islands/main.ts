@@ -2,8 +2,7 @@
 // Runs in browsers, without Effect: the platform's own functions are all it has.
 // @effect-diagnostics globalDate:off globalTimers:off
 
-import { clockTime } from "../../Domain/clockTime.ts"
-import { countdown, shareLeft } from "../../Domain/countdown.ts"
+import { clockTime, countdown, shareLeft } from "../../lib/clock.ts"
 import { copyBy } from "../../Pages/islands/copyBy.ts"
 import { announce, keepCurrent } from "./keepCurrent.ts"
 import { offerWallets } from "./wallets.ts"

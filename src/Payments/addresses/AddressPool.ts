@@ -5,9 +5,9 @@
  */
 import { Clock, Effect } from "effect"
 import type { ChainName, Mode } from "../../Domain/Chain.ts"
-import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../lib/waiting.ts"
+import type { HdWallet } from "../../Settings/hdWallet.ts"
 import type { Derive } from "./derivingThread.ts"
-import type { HdWallet } from "./hdWallet.ts"
 
 /** Addresses derived ahead, so that a burst of payments does not wait for elliptic curve arithmetic. */
 const depth = 1000

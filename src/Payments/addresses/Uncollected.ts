@@ -4,11 +4,10 @@
  * once an hour and after each broadcast, some payments at a time. `main` runs the worker.
  */
 import { type BigDecimal, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
-import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
 import type { Network } from "../../Domain/Chain.ts"
+import { decimalsOn, type NetworkTokens } from "../../Domain/Currency.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
-import { QuoteCurrency } from "../../Domain/Quote.ts"
-import { type PriceOf, usdOf } from "../../Domain/usdValue.ts"
+import { type PriceOf, QuoteCurrency, usdOf } from "../../Domain/Quote.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import { Reader } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"

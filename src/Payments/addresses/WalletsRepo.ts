@@ -5,8 +5,8 @@
 import { Effect } from "effect"
 import { getAddress } from "viem"
 import type { Mode } from "../../Domain/Chain.ts"
+import type { HdWallet } from "../../Settings/hdWallet.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
-import type { HdWallet } from "./hdWallet.ts"
 
 export interface WalletRow {
   readonly fingerprint: string

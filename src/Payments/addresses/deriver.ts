@@ -1,5 +1,5 @@
 import { parentPort } from "node:worker_threads"
-import { receivingAddress } from "./childKey.ts"
+import { receivingAddress } from "../../Settings/childKey.ts"
 import type { IndexRange } from "./derivingThread.ts"
 
 // The worker thread of `derivingThread.ts`.

@@ -1,6 +1,6 @@
 import type { Effect } from "effect"
+import type { ExtendedKey } from "../../Settings/childKey.ts"
 import { type NoThread, threadOf } from "../../Sql/workerThread.ts"
-import type { ExtendedKey } from "./childKey.ts"
 
 /** `count` addresses of an external chain, from index `from` on. */
 export interface IndexRange {

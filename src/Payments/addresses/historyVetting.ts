@@ -6,7 +6,7 @@
 import { Duration, Effect, Fiber } from "effect"
 import type { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
 import { type ChainName, networkKey } from "../../Domain/Chain.ts"
-import { waitAtMost } from "../../Domain/waitAtMost.ts"
+import { waitAtMost } from "../../lib/waiting.ts"
 import type { AddressPool } from "./AddressPool.ts"
 
 /** Pause before a chain that could not be asked is asked again; it doubles each time, up to the longest. */

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
-import { otherwise } from "../../Auth/inputFields.ts"
-import { asked } from "../../Auth/inputText.ts"
-import { lazily, operation } from "../../Auth/operation.ts"
-import { must } from "../../Domain/must.ts"
+import { must } from "../../lib/annotations.ts"
+import { otherwise } from "../../Operations/inputFields.ts"
+import { asked } from "../../Operations/inputText.ts"
+import { lazily, operation } from "../../Operations/operation.ts"
 import { blindJump } from "./IndexMark.ts"
 
 /** Maximum address indexes that one jump skips: each skipped address is derived, stored and watched. */

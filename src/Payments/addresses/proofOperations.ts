@@ -1,12 +1,12 @@
 /** What the daemon's machine does to be shown that the operator holds a wallet's seed: it asks, and checks what was signed. */
 import { Clock, Effect, Schema } from "effect"
-import { AccountField, ModeField } from "../../Auth/inputFields.ts"
-import { asked } from "../../Auth/inputText.ts"
-import { mustExist } from "../../Auth/mustExist.ts"
-import { lazily, operation } from "../../Auth/operation.ts"
-import { ProofRefused, UnknownAccount } from "../../Domain/AccountErrors.ts"
-import { iso } from "../../Domain/Timestamp.ts"
-import { cut } from "../../Domain/wellFormed.ts"
+import { mustExist } from "../../Auth/accountOperations.ts"
+import { ProofRefused, UnknownAccount } from "../../Domain/Account.ts"
+import { iso } from "../../lib/moment.ts"
+import { cut } from "../../lib/text.ts"
+import { AccountField, ModeField } from "../../Operations/inputFields.ts"
+import { asked } from "../../Operations/inputText.ts"
+import { lazily, operation } from "../../Operations/operation.ts"
 
 const wallets = lazily(() => import("./provenWallets.ts"))
 const proofs = lazily(() => import("./walletProof.ts"))

@@ -1,11 +1,11 @@
 import { Effect, Redacted } from "effect"
 import { walletBy, walletContext, walletsOf } from "../../Auth/AccountsRepo.ts"
+import type { Owner } from "../../Domain/Account.ts"
 import { modes } from "../../Domain/Chain.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import { Secrets } from "../../Secrets.ts"
+import { type HdWallet, hdWallet } from "../../Settings/hdWallet.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
-import { type HdWallet, hdWallet } from "./hdWallet.ts"
 
 const open = (xpub: Redacted.Redacted<string> | undefined): HdWallet | undefined =>
   xpub === undefined ? undefined : hdWallet(Redacted.value(xpub))

@@ -1,6 +1,6 @@
 /** A payment to whose address money came, as who collects it needs it. */
 import { Array as Arr, Schema } from "effect"
-import { maybe } from "../../Auth/inputFields.ts"
+import { maybe } from "../../Operations/inputFields.ts"
 
 export const ReceivedPayment = Schema.Struct({
   payment: Schema.String,

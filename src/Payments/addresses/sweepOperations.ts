@@ -1,12 +1,12 @@
 /** What the commands that collect ask: where money came, up to which block a chain was read, and to note what was moved. */
 import { Clock, Effect, Schema } from "effect"
-import { ChainField, HashField, ModeField, maybe, otherwise } from "../../Auth/inputFields.ts"
-import { asked } from "../../Auth/inputText.ts"
-import { mustExist } from "../../Auth/mustExist.ts"
-import { lazily, operation } from "../../Auth/operation.ts"
-import { UnknownAccount } from "../../Domain/AccountErrors.ts"
+import { mustExist } from "../../Auth/accountOperations.ts"
+import { UnknownAccount } from "../../Domain/Account.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import { AccountId } from "../../Domain/Ids.ts"
+import { ChainField, HashField, ModeField, maybe, otherwise } from "../../Operations/inputFields.ts"
+import { asked } from "../../Operations/inputText.ts"
+import { lazily, operation } from "../../Operations/operation.ts"
 import { ReceivedPayment } from "./receivedPayment.ts"
 
 /** Payments that one request looks at. */

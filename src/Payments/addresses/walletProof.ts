@@ -5,8 +5,8 @@
  */
 import { Effect } from "effect"
 import { hashMessage, isAddressEqual, recoverAddress } from "viem"
+import type { HdWallet } from "../../Settings/hdWallet.ts"
 import { execute } from "../../Sql.ts"
-import type { HdWallet } from "./hdWallet.ts"
 
 const form = /^tilld-(\d{1,10})-([0-9a-f]{32})-(\d{4}-\d\d-\d\d)$/
 

@@ -1,9 +1,9 @@
 import { Effect, Redacted } from "effect"
 import { walletUsers } from "../../Auth/AccountsRepo.ts"
 import { type Mode, modes } from "../../Domain/Chain.ts"
+import { hdWallet } from "../../Settings/hdWallet.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
-import { hdWallet } from "./hdWallet.ts"
 
 /** The configuration or an account, as the user of a wallet. */
 export interface WalletUser {

@@ -1,15 +1,14 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
-import { AccountedPayment } from "../../Domain/AccountedPayment.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { ChainName } from "../../Domain/Chain.ts"
+import { AccountedPayment } from "../../Domain/Event.ts"
 import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
 import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
-import { alternatives, must } from "../../Domain/must.ts"
-import { cursorParameter, limitParameter } from "../../Domain/queryParameters.ts"
-import { text } from "../../Domain/textSchemas.ts"
+import { alternatives, must, text } from "../../lib/annotations.ts"
+import { cursorParameter, limitParameter } from "../../lib/parameters.ts"
 
 const optional = { exact: true } as const
 

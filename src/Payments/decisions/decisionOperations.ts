@@ -1,8 +1,5 @@
 /** What an operator decides on exceptions: money that fits no payment. */
 import { Effect, Schema } from "effect"
-import { HashField, limitField, maybe, NotFound, otherwise } from "../../Auth/inputFields.ts"
-import { asked } from "../../Auth/inputText.ts"
-import { lazily, operation } from "../../Auth/operation.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import {
   AlreadyDecided,
@@ -15,7 +12,10 @@ import {
   TransactionNotProven
 } from "../../Domain/Exception.ts"
 import { OperatorException } from "../../Domain/ExceptionObject.ts"
-import { must } from "../../Domain/must.ts"
+import { must } from "../../lib/annotations.ts"
+import { HashField, limitField, maybe, NotFound, otherwise } from "../../Operations/inputFields.ts"
+import { asked } from "../../Operations/inputText.ts"
+import { lazily, operation } from "../../Operations/operation.ts"
 import type { Made } from "../operatorDecisions.ts"
 import { DecisionView } from "../operatorViews.ts"
 import type { Returned } from "./resolve.ts"
@@ -23,7 +23,7 @@ import type { Returned } from "./resolve.ts"
 const lists = lazily(() => import("../ExceptionListRepo.ts"))
 const decisions = lazily(() => import("./resolve.ts"))
 const views = lazily(() => import("../paymentHistory.ts"))
-const objects = lazily(() => import("../../Domain/toExceptionObject.ts"))
+const objects = lazily(() => import("../../Domain/ExceptionObject.ts"))
 const settings = lazily(() => import("../../Settings.ts"))
 const sql = lazily(() => import("../../Sql.ts"))
 

@@ -7,6 +7,7 @@
 import { Clock, Effect } from "effect"
 import { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
+import type { Owner } from "../../Domain/Account.ts"
 import {
   AlreadyDecided,
   DecisionInvalid,
@@ -18,10 +19,9 @@ import {
   type PaymentException
 } from "../../Domain/Exception.ts"
 import { exceptionId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import type { Payment } from "../../Domain/Payment.ts"
-import { iso } from "../../Domain/Timestamp.ts"
 import { Outbox } from "../../Events/Outbox.ts"
+import { iso } from "../../lib/moment.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import * as Exceptions from "../ExceptionsRepo.ts"

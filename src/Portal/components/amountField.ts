@@ -1,3 +1,12 @@
+import { Schema } from "effect"
+import type { ApiError, FieldProblem } from "../../Domain/ApiError.ts"
+
+const isProblems = Schema.is(Schema.Array(Schema.Struct({ path: Schema.String, message: Schema.String })))
+
+/** Why the API would refuse it, for beside the fields of a form; a reason of the whole form has an empty path. */
+export const problemsOfRefusal = ({ details, message }: ApiError): ReadonlyArray<FieldProblem> =>
+  isProblems(details) ? details : [{ path: "", message }]
+
 /** A decimal as people type it, with a point: a comma is one where it can be nothing else (`12,50`, but not `1,234`). */
 export const decimalOf = (text: string): string =>
   /^[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})$/.test(text) ? text.replace(",", ".") : text

@@ -1,9 +1,8 @@
 /** Single values: money, times, statuses, transactions and addresses. */
 import type { ComponentChildren } from "preact"
-import { formatAmount } from "../../Domain/amountDecimals.ts"
 import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
-import type { Fiat } from "../../Domain/Currency.ts"
-import { iso } from "../../Domain/Timestamp.ts"
+import { type Fiat, formatAmount } from "../../Domain/Currency.ts"
+import { iso } from "../../lib/moment.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
 import { Disc, Mark } from "../../Pages/marks.tsx"
 import { CopyText } from "./CopyText.tsx"

@@ -10,7 +10,7 @@ import {
   startAuthentication,
   startRegistration
 } from "@simplewebauthn/browser"
-import { themesOf } from "../../Domain/theme.ts"
+import { themesOf } from "../../lib/theme.ts"
 import { copyBy } from "../../Pages/islands/copyBy.ts"
 
 /** The preview of a checkout's look follows what is typed, and a logo is made small enough to be sent in a form. */

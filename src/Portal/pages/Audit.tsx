@@ -1,10 +1,10 @@
 /** Who did what: for an admin the acts of the account, for an operator all, from the command line too. */
 import { Effect, Option, Stream } from "effect"
-import * as AuditRepo from "../../Auth/AuditRepo.ts"
-import { isClaimed } from "../../Auth/auditLog.ts"
-import { iso } from "../../Domain/Timestamp.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { betweenParts } from "../../Http/parts.ts"
+import { iso } from "../../lib/moment.ts"
+import * as AuditRepo from "../../Operations/AuditRepo.ts"
+import { isClaimed } from "../../Operations/auditLog.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { Table } from "../components/Table.tsx"

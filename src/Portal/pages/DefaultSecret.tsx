@@ -1,11 +1,11 @@
 /** The account's default secret, which signs deliveries to payments' own webhookUrls: since when, and a new one. */
 
 import { Clock, Effect, Either, Redacted } from "effect"
-import { carryOut } from "../../Auth/carryOut.ts"
-import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
-import { defaultOverlapHours } from "../../Domain/overlap.ts"
-import { iso } from "../../Domain/Timestamp.ts"
+import { defaultOverlapHours } from "../../Domain/ApiKey.ts"
+import { iso } from "../../lib/moment.ts"
+import { carryOut } from "../../Operations/auditLog.ts"
+import { decodeForm } from "../../Operations/inputText.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"

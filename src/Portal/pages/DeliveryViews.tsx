@@ -1,6 +1,6 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
 import type { Endpoint } from "../../Domain/Webhook.ts"
-import { cut } from "../../Domain/wellFormed.ts"
+import { cut } from "../../lib/text.ts"
 import type { FailingTarget, LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"

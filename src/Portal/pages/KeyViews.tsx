@@ -5,8 +5,7 @@ import { Checks, type FormState, Hidden, PostForm, Radios, Select, TextArea, Tex
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
-import { mayAs } from "../Viewer.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
 
 /** What a key can still do at `now`, Unix milliseconds. */
 const stateOf = ({ expiresAt, revokedAt, rolledTo }: ApiKey, now: number): string => {

@@ -1,14 +1,14 @@
 /** People of an account, for its admins; of all accounts, for operators. */
 
 import { Effect } from "effect"
-import { type Actor, personName } from "../../Auth/auditLog.ts"
 import { linkMinutes, linkPath } from "../../Auth/loginLinks.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
 import { changeRole, disable, enable, endSessions, type Invited, invite, inviteAgain } from "../../Auth/people.ts"
 import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
-import type { TooMany } from "../../Domain/AccountErrors.ts"
+import type { TooMany } from "../../Domain/Account.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
+import { type Actor, personName } from "../../Operations/auditLog.ts"
 import { pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"

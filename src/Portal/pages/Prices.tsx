@@ -2,7 +2,7 @@
 import { BigDecimal, Clock, Effect } from "effect"
 import { type PriceStatus, type SourcePrice, toleranceOf } from "../../Quotes/combineSources.ts"
 import { Prices } from "../../Quotes/Prices.ts"
-import { showDecimal } from "../../Quotes/sources/decimal.ts"
+import { showDecimal } from "../../Quotes/sources/rate.ts"
 import { Table } from "../components/Table.tsx"
 import { Status } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"

@@ -1,10 +1,10 @@
 /** Sends deliveries again: one, several, or all of a range, which shows how far it is. */
 import { Clock, Effect, Either } from "effect"
-import { carryOut } from "../../Auth/carryOut.ts"
 import type { Accounts } from "../../Auth.ts"
-import { iso } from "../../Domain/Timestamp.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { makeCursors } from "../../Http/cursor.ts"
+import { iso } from "../../lib/moment.ts"
+import { carryOut } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"

@@ -1,14 +1,14 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
 
 import { Clock, Effect, Either, Option, Redacted } from "effect"
-import { carryOut } from "../../Auth/carryOut.ts"
-import { decodeForm } from "../../Auth/inputText.ts"
 import type { Accounts } from "../../Auth.ts"
+import { defaultOverlapHours } from "../../Domain/ApiKey.ts"
 import { type EventKind, StatusEventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
-import { defaultOverlapHours } from "../../Domain/overlap.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
+import { carryOut } from "../../Operations/auditLog.ts"
+import { decodeForm } from "../../Operations/inputText.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"

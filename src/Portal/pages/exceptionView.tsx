@@ -1,9 +1,9 @@
 /** What exceptions look like, in their list, in a payment and by themselves. */
-import { decimalsOn } from "../../Domain/amountDecimals.ts"
+import { decimalsOn } from "../../Domain/Currency.ts"
 import { type ExceptionKind, isOfDust, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
+import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { Payment } from "../../Domain/Payment.ts"
-import { exceptionDetails } from "../../Domain/toExceptionObject.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type Column, Facts } from "../components/Table.tsx"
 import { Chain, Money, OnChain, Status, Time } from "../components/values.tsx"

@@ -5,10 +5,10 @@
  * read: `since` says how far they go.
  */
 import { BigDecimal, DateTime, Effect } from "effect"
+import type { Owner } from "../../Domain/Account.ts"
 import { sum } from "../../Domain/Amount.ts"
-import { decimalsOn, type NetworkTokens } from "../../Domain/amountDecimals.ts"
 import type { Mode } from "../../Domain/Chain.ts"
-import type { Owner } from "../../Domain/Owner.ts"
+import { decimalsOn, type NetworkTokens } from "../../Domain/Currency.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import { type Cursor, type Income, incomes, type Outcome, outcomes } from "../../Payments/PaymentListRepo.ts"
 import type { Db, StoreUnavailable } from "../../Sql.ts"

@@ -1,10 +1,10 @@
 /** What the list of payments shows and exports: one field for whatever names a payment, and the filters of the API. */
 import { Clock, DateTime, Effect, Either, Schema } from "effect"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
+import type { Owner } from "../../Domain/Account.ts"
 import { toChecksummed } from "../../Domain/Address.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { ListPaymentsQuery } from "../../Payments/Api.ts"

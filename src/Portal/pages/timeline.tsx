@@ -1,7 +1,7 @@
 /** What happened to a payment, in order: its creation, money, changes of status, events and their deliveries. */
 import type { ComponentChildren } from "preact"
-import { decimalsOn } from "../../Domain/amountDecimals.ts"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
+import { decimalsOn } from "../../Domain/Currency.ts"
 import { type Story, whyUncounted } from "../../Payments/operatorViews.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { Money, OnChain, Status, statusTones, Time, type Tone } from "../components/values.tsx"

@@ -4,8 +4,8 @@
  */
 import { Effect } from "effect"
 import { Fragment } from "preact"
-import * as AuditRepo from "../../Auth/AuditRepo.ts"
 import { week } from "../../Auth/descent.ts"
+import * as AuditRepo from "../../Operations/AuditRepo.ts"
 import type { Db } from "../../Sql.ts"
 import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"

@@ -4,10 +4,10 @@ import type { Provider, Providers } from "../../Chains/providers/Providers.ts"
 import { type ContractView, readContractViews, type ViewResult } from "../../Chains/rpc/contractViews.ts"
 import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
-import { cut } from "../../Domain/wellFormed.ts"
-import { showDecimal } from "./decimal.ts"
+import { cut } from "../../lib/text.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"
 import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
+import { showDecimal } from "./rate.ts"
 
 /** Added to a feed's heartbeat, for updates on a congested chain; also how far clocks may differ. */
 const patience = Duration.toMillis("10 minutes")

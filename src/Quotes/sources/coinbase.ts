@@ -1,9 +1,8 @@
 import { BigDecimal, Effect, Option, Predicate } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
-import { positiveDecimal } from "./decimal.ts"
 import type { Get } from "./fetchJson.ts"
 import { type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
-import { rateOf } from "./rate.ts"
+import { positiveDecimal, rateOf } from "./rate.ts"
 
 const name = "coinbase"
 

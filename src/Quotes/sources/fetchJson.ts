@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, Either, Option, type Scope } from "effect"
-import { parseWithTexts } from "../../Domain/Json.ts"
 import { bodyText, makeHttpClient, type RequestFailed, readBody, tooLong } from "../../lib/httpClient.ts"
+import { parseWithTexts } from "../../lib/Json.ts"
 import { PriceSourceError } from "./PriceSource.ts"
 
 /** For one request: connecting, sending, and reading the response to its end. */

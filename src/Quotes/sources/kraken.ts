@@ -1,8 +1,8 @@
 import { BigDecimal, Effect, Either, Option, Schema } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
-import { positiveDecimal } from "./decimal.ts"
 import type { Get } from "./fetchJson.ts"
 import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
+import { positiveDecimal } from "./rate.ts"
 
 const name = "kraken"
 

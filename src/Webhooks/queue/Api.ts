@@ -3,9 +3,8 @@ import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
-import { alternatives, must } from "../../Domain/must.ts"
-import { cursorParameter, limitParameter, momentParameter } from "../../Domain/queryParameters.ts"
-import { count, idPattern, text } from "../../Domain/textSchemas.ts"
+import { alternatives, count, idPattern, must, text } from "../../lib/annotations.ts"
+import { cursorParameter, limitParameter, momentParameter } from "../../lib/parameters.ts"
 
 const optional = { exact: true } as const
 

@@ -1,9 +1,9 @@
 import { Array as Arr, Effect } from "effect"
+import type { Owner } from "../../Domain/Account.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import type { Db, Param } from "../../Sql.ts"
 
 // Deliveries as operators and merchants see them. Only reads. Times in Unix milliseconds.

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EndpointId } from "../../Domain/Ids.ts"
-import { eventLoopTurn } from "../../Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../lib/waiting.ts"
 import { type Db, oneRow } from "../../Sql.ts"
 
 // The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their

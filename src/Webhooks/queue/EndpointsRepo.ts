@@ -1,7 +1,7 @@
 import { Effect } from "effect"
+import type { Owner } from "../../Domain/Account.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
 

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
+import type { Owner } from "../../Domain/Account.ts"
 import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import { isSameUrl, ownLane } from "../transport/deliveryTargets.ts"
 import { deliveryId } from "./DeliveriesRepo.ts"

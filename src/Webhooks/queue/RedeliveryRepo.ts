@@ -1,7 +1,7 @@
 import { Effect } from "effect"
+import type { Owner } from "../../Domain/Account.ts"
 import { type EventKind, isStatusEventKind } from "../../Domain/Event.ts"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { Tx } from "../../Sql.ts"
 import { deliveryId } from "./DeliveriesRepo.ts"

@@ -1,6 +1,6 @@
 /** Stored deliveries as merchants and operators see them. */
 import type { OperatorDelivery } from "../../Domain/DeliveryObject.ts"
-import { iso } from "../../Domain/Timestamp.ts"
+import { iso } from "../../lib/moment.ts"
 import type { LoggedAttempt, LoggedDelivery } from "./DeliveryLogRepo.ts"
 
 export const attemptObject = ({

@@ -4,7 +4,7 @@
  */
 import { Clock, Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
-import type { Owner } from "../../Domain/Owner.ts"
+import type { Owner } from "../../Domain/Account.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { Settings } from "../../Settings.ts"
 import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "../../Sql.ts"

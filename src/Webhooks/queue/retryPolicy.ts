@@ -1,6 +1,5 @@
 import { Duration } from "effect"
-import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
-import { failedAfter, retryDelays } from "../../Domain/retrySchedule.ts"
+import { type DeliveryStatus, failedAfter, retryDelays } from "../../Domain/DeliveryObject.ts"
 
 export interface DeliveryState {
   readonly status: DeliveryStatus

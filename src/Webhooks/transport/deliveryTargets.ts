@@ -1,6 +1,6 @@
+import type { Owner } from "../../Domain/Account.ts"
 import { type EventKind, isStatusEventKind } from "../../Domain/Event.ts"
 import type { EndpointId } from "../../Domain/Ids.ts"
-import type { Owner } from "../../Domain/Owner.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 
 /** A receiver that an event must be delivered to. */

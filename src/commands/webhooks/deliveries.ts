@@ -1,7 +1,7 @@
 import { Clock, Data, Duration, Effect, Schema } from "effect"
-import { maybe, momentAt } from "../../Auth/inputFields.ts"
-import { asked } from "../../Auth/inputText.ts"
 import type { OperatorDelivery } from "../../Domain/DeliveryObject.ts"
+import { maybe, momentAt } from "../../Operations/inputFields.ts"
+import { asked } from "../../Operations/inputText.ts"
 import {
   eventsSince,
   listDeliveries,

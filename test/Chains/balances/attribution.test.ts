@@ -8,8 +8,7 @@ import {
   traced
 } from "../../../src/Chains/balances/attribution.ts"
 import { simulateBlock, traceTransaction } from "../../../src/Chains/rpc/balanceMethods.ts"
-import type { Call } from "../../../src/Chains/rpc/methods.ts"
-import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
+import { type Call, transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import type { TransactionOutcome } from "../../../src/Chains/rpc/transactionMethods.ts"
 
 const alice = `0x${"a1".repeat(20)}`

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { hdWallet } from "../../../src/Payments/addresses/hdWallet.ts"
+import { hdWallet } from "../../../src/Settings/hdWallet.ts"
 import { testXpub } from "../../lib/settings.ts"
 import { epoch } from "../../sim/Place.ts"
 import { paymaster } from "../../sim/transactions.ts"

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { rescan } from "../../../src/Chains/repair/rescan.ts"
-import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import { change, rows } from "../../lib/rows.ts"
 import { alice, next, readTo, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { openScene, scene } from "../corroboration/scene.ts"

@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, TestClock } from "effect"
+import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import { AddressPool } from "../../../src/Payments/addresses/AddressPool.ts"
 import type { Derive, IndexRange } from "../../../src/Payments/addresses/derivingThread.ts"
-import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
 import { NoThread } from "../../../src/Sql/workerThread.ts"
 
 const addressOf = (index: number) => `address ${index}`

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Owner } from "../../../src/Domain/Account.ts"
 import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
-import type { Owner } from "../../../src/Domain/Owner.ts"
 import { cancelPayment } from "../../../src/Payments/cancellation.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"

@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, TestClock } from "effect"
 import type { Endpoint } from "../../../src/Domain/Webhook.ts"
-import { eventLoopTurn } from "../../../src/Sql/eventLoopTurn.ts"
+import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
 import { Webhooks } from "../../../src/Webhooks.ts"
 import {

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, TestClock } from "effect"
-import { retryDelays } from "../../../src/Domain/retrySchedule.ts"
+import { retryDelays } from "../../../src/Domain/DeliveryObject.ts"
 import { Dispatcher } from "../../../src/Webhooks/Dispatcher.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
 import type { AttemptOutcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"

@@ -1,0 +1,74 @@
+import { Either, Schema } from "effect"
+import { must } from "./annotations.ts"
+import { Moment } from "./moment.ts"
+
+/** A segment with invalid percent-encoding is left as it is: no id matches it. */
+const decodeSegment = (segment: string): string =>
+  Either.getOrElse(
+    Either.try(() => decodeURIComponent(segment)),
+    () => segment
+  )
+
+/**
+ * The parameters of a path that fits a pattern such as `/v1/webhooks/:id`, both split at their slashes; undefined where it
+ * does not. No parameter is empty.
+ */
+export const parametersIn = (
+  pattern: ReadonlyArray<string>,
+  segments: ReadonlyArray<string>
+): Readonly<Record<string, string>> | undefined => {
+  if (pattern.length !== segments.length) return undefined
+  const found: Record<string, string> = {}
+  for (const [i, part] of pattern.entries()) {
+    const segment = segments[i] ?? ""
+    if (part.startsWith(":") && segment !== "") found[part.slice(1)] = decodeSegment(segment)
+    else if (part !== segment) return undefined
+  }
+  return found
+}
+
+// Query parameters that several lists take.
+
+/** Most rows of a page, and how many without `limit`. */
+export const maxPageSize = 100
+export const defaultPageSize = 20
+
+const optional = { exact: true } as const
+
+/** `what`: the rows, in the plural. */
+export const limitParameter = (what: string) =>
+  Schema.optionalWith(
+    must(
+      `be an integer from 1 to ${maxPageSize}`,
+      Schema.String.pipe(
+        Schema.pattern(/^[1-9][0-9]{0,2}$/),
+        Schema.compose(Schema.NumberFromString),
+        Schema.between(1, maxPageSize)
+      ),
+      {
+        about: `${what} a page`,
+        byDefault: defaultPageSize,
+        json: { type: "integer", minimum: 1, maximum: maxPageSize }
+      }
+    ),
+    optional
+  )
+
+export const cursorParameter = Schema.optionalWith(
+  must("be given once", Schema.String, {
+    about: "The `cursor` of the page before, with the same filters; it never expires",
+    log: "hidden"
+  }),
+  optional
+)
+
+/** `about`: what it selects. */
+export const momentParameter = (about: string) =>
+  Schema.optionalWith(
+    must("be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31", Moment, {
+      about,
+      json: { type: "string" },
+      log: "shown"
+    }),
+    optional
+  )
