@@ -1,6 +1,6 @@
 // Where builds lie: each in a folder of its own, named after its inputs, below dist/builds. dist/tilld.js names the current
 // one. A daemon reads files of its build long after its start, so a former build stays until it is the eleventh.
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync, fstatSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
 const kept = 10
@@ -22,6 +22,7 @@ export const currentBuild = (dist) => {
  * version needs none of them.
  */
 const entry = (name) => `#!/usr/bin/env node
+import { fstatSync } from "node:fs"
 process.on("SIGUSR1", () => undefined)
 const fail = (code, text) => {
   const { dev, ino } = fstatSync(2)

@@ -17,6 +17,8 @@ import {
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
+const atLeastZero = (amount: bigint): bigint => (amount > 0n ? amount : 0n)
+
 /** Subtracts `amount` from the matching receipts. Of equals the newest blocks first: money in earlier ones may be undecided. */
 const takeOut = (
   receipts: ReadonlyArray<Receipt>,
@@ -30,9 +32,8 @@ const takeOut = (
   const rank = ({ corroborated }: Receipt) => Number(corroborated === ofTwo)
   const first = (a: Receipt, b: Receipt) => rank(b) - rank(a) || b.blockNumber - a.blockNumber
   for (const receipt of receipts.filter(matches).sort(first)) {
-    const rest = receipt.amount - left
-    rests.set(receipt, rest > 0n ? rest : 0n)
-    left = rest < 0n ? -rest : 0n
+    rests.set(receipt, atLeastZero(receipt.amount - left))
+    left = atLeastZero(left - receipt.amount)
   }
   return receipts.flatMap((receipt) => {
     const rest = rests.get(receipt) ?? receipt.amount
@@ -126,6 +127,31 @@ export const sinceAccepted = (
     if (amount <= 0n) return []
     return [{ ...one, amount, key: furtherDustKey(one.key, accepted.length) }]
   })
+
+/**
+ * The exceptions found, without surplus that was accepted with a transaction which a reorg has put before another one: the
+ * surplus is the other one's now, and is not decided on again.
+ */
+export const withoutMovedSurplus = (
+  found: ReadonlyArray<ExceptionContent>,
+  stored: ReadonlyArray<PaymentException>,
+  receipts: ReadonlyArray<Receipt>
+): ReadonlyArray<ExceptionContent> => {
+  const isThere = (txHash: string) => receipts.some((receipt) => receipt.canonical && receipt.txHash === txHash)
+  const accepted = new Map(
+    stored.flatMap(({ amount, key, kind, status, txHash }) =>
+      kind === "overpaid" && status === "accepted" && txHash !== undefined && isThere(txHash) ? [[key, amount]] : []
+    )
+  )
+  const amounts = new Map(found.map(({ amount, key }) => [key, amount]))
+  let moved = sum([...accepted].map(([key, amount]) => atLeastZero(amount - (amounts.get(key) ?? 0n))))
+  return found.flatMap((one) => {
+    if (one.kind !== "overpaid" || accepted.has(one.key)) return [one]
+    const amount = atLeastZero(one.amount - moved)
+    moved -= one.amount - amount
+    return amount > 0n ? [{ ...one, amount }] : []
+  })
+}
 
 /**
  * The receipts without refunded money: it no longer counts, even if a reorg orphans other money or mines it again, and

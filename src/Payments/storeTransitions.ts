@@ -18,7 +18,13 @@ import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import { withoutGas, withoutSponsored } from "./gas.ts"
-import { sinceAccepted, withoutAccepted, withoutAcceptedEarly, withoutSentBack } from "./moneySentBack.ts"
+import {
+  sinceAccepted,
+  withoutAccepted,
+  withoutAcceptedEarly,
+  withoutMovedSurplus,
+  withoutSentBack
+} from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import type { Step } from "./statusMachine.ts"
@@ -135,8 +141,10 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number
     isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
   const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isHeld(one))
   const reported = exceptionsOf(payment, rest, accepted, () => true, apart)
+  const undecided = (all: ReadonlyArray<ExceptionContent>) =>
+    withoutMovedSurplus(sinceAccepted(all, stored), stored, left)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
-  return yield* Exceptions.sync(place, stored, sinceAccepted(found, stored), at, sinceAccepted(reported, stored))
+  return yield* Exceptions.sync(place, stored, undecided(found), at, undecided(reported))
 })
 
 /** The same for a chain's receipts at addresses whose payments are lost. */

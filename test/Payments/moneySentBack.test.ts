@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
-import { withoutAccepted, withoutSentBack } from "../../src/Payments/moneySentBack.ts"
+import { withoutAccepted, withoutMovedSurplus, withoutSentBack } from "../../src/Payments/moneySentBack.ts"
 import { payment, receipt } from "./machine.ts"
 
 const it_ = payment({ currency: "ETH" })
@@ -113,5 +113,35 @@ describe("refunded money of a transaction", () => {
     expect(rest([attributed(700n)], { ...repaid, sentBack: 0n })).toEqual([700n])
     expect(rest([attributed(700n)], { ...repaid, kind: "late" })).toEqual([])
     expect(rest([attributed(700n)], { ...repaid, kind: "reorged" })).toEqual([700n])
+  })
+})
+
+describe("accepted surplus of one transaction", () => {
+  const surplus = (txHash: string, amount: bigint, over: Partial<PaymentException> = {}): PaymentException => {
+    return { ...sentBack, kind: "overpaid", status: "open", txHash, block: undefined, key: txHash, amount, ...over }
+  }
+  const accepted = surplus("0xa", 5n, { status: "accepted" })
+  const left = (found: ReadonlyArray<PaymentException>, canonical = true) =>
+    withoutMovedSurplus(found, [accepted], [attributed(9n, { canonical }), attributed(9n, { txHash: "0xb" })]).map(
+      ({ amount, key }) => [key, amount]
+    )
+
+  it("is not asked about again where a reorg puts another transaction behind it", () => {
+    expect(left([surplus("0xb", 5n)])).toEqual([])
+    expect(left([surplus("0xa", 2n), surplus("0xb", 3n)])).toEqual([["0xa", 2n]])
+  })
+
+  it("leaves what is beyond it, and other kinds", () => {
+    expect(left([surplus("0xb", 7n)])).toEqual([["0xb", 2n]])
+    expect(left([surplus("0xa", 5n), surplus("0xb", 7n)])).toEqual([
+      ["0xa", 5n],
+      ["0xb", 7n]
+    ])
+    expect(left([surplus("0xb", 5n, { kind: "late" })])).toEqual([["0xb", 5n]])
+  })
+
+  it("stands for nothing where its own transaction is gone, or where it was not accepted", () => {
+    expect(left([surplus("0xb", 5n)], false)).toEqual([["0xb", 5n]])
+    expect(withoutMovedSurplus([surplus("0xb", 5n)], [surplus("0xa", 5n)], [attributed(9n)])).toHaveLength(1)
   })
 })

@@ -64,6 +64,8 @@ export class World {
   #skew = 0
   #wasBehind = false
   #isElsewhere = false
+  /** The copy has taken the place of the files since it was made. */
+  #isRestored = false
   #store: Store
   #life: Life
   #lives = 0
@@ -208,6 +210,7 @@ export class World {
   /** Copies the files, as they are between two transactions. */
   copy(): void {
     copyFiles(this.path, `${this.path}.copy`)
+    this.#isRestored = false
   }
 
   /**
@@ -223,9 +226,12 @@ export class World {
     this.#throwIfBroken()
     const before = this.ledger.payments()
     this.#store.close()
-    // Two machines that begin with one copy cannot know of each other.
-    if (elsewhere && !this.#isElsewhere) rmSync(this.#marks, { force: true, recursive: true })
-    this.#isElsewhere ||= elsewhere
+    // Two machines that begin with one copy cannot know of each other: the first restore of a copy may be elsewhere, once.
+    if (elsewhere && !this.#isElsewhere && !this.#isRestored) {
+      rmSync(this.#marks, { force: true, recursive: true })
+      this.#isElsewhere = true
+    }
+    this.#isRestored = true
     copyFiles(`${this.path}.copy`, this.path)
     this.#store = new Store(this.path)
     this.ledger.reopen()

@@ -83,7 +83,8 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
       "coins of a confirmed payment that a reorg took, with a second provider searched after the last comparison"
     ],
     ["22404042", "money to a lost payment's address that is found when its block is read again, while nobody waits"]
-  ].map(([seed = "", what = ""]) => [seed, before(seed, [...newest.kinds]), what] as const)
+  ].map(([seed = "", what = ""]) => [seed, before(seed, [...newest.kinds]), what] as const),
+  ["707849636", seedsSteps("707849636"), "accepted surplus that a reorg moves to another transaction"]
 ]
 
 it.each(mended)("seed $0 does not fail: $2", async (seed, steps) => {
