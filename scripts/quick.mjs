@@ -1,4 +1,4 @@
-// The inner loop: types, lint, and the suites that start no process and take seconds. `npm test` runs everything.
+// The inner loop: types, lint, sizes, and the suites that start no process and take seconds. `npm test` runs everything.
 // Arguments go to vitest: npm run quick -- -t "rounds up"
 import { spawn } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
@@ -45,7 +45,8 @@ const quick = suites.filter((path) => !isLong(path) && !starts(path)).map((path)
 const started = performance.now()
 const run = (name, command, ...args) =>
   new Promise((done) => {
-    const child = spawn(join(bin, command), args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] })
+    const program = command === "node" ? process.execPath : join(bin, command)
+    const child = spawn(program, args, { cwd: root, stdio: ["ignore", "pipe", "inherit"] })
     let output = ""
     child.stdout.on("data", (bytes) => (output += bytes))
     child.on("close", (code) => {
@@ -61,6 +62,7 @@ const suiteArgs = ["run", "--reporter=dot", ...forks, ...quick, ...process.argv.
 const good = await Promise.all([
   run("types", "tsc", "--noEmit", "--incremental", "--tsBuildInfoFile", "node_modules/.cache/quick.tsbuildinfo"),
   run("lint", "biome", "check", "--error-on-warnings", "."),
+  run("sizes", "node", "scripts/sizes.mjs"),
   run(`${quick.length} of ${suites.length} suites`, "vitest", ...suiteArgs)
 ])
 process.exitCode = good.every(Boolean) ? 0 : 1

@@ -51,6 +51,7 @@ const checks = [
   ["boundaries", "depcruise", "--config", "config/tools/dependency-cruiser.cjs", "src"],
   ["unused", "knip", "--config", "config/tools/knip.json"],
   ["lock file", "node", "scripts/lockfile.mjs", "--check"],
+  ["sizes", "node", "scripts/sizes.mjs"],
   ...(existsSync(join(root, "scripts/contracts.mjs"))
     ? [["contracts", "node", "scripts/contracts.mjs", "--check"]]
     : []),
