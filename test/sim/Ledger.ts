@@ -263,8 +263,10 @@ export class Ledger extends Books {
     // What a reorg puts below the block where reading began is not read.
     const begun = this.startOf(after.chain)
     const back = surely.filter(({ block, credit }) => isReported(credit) && block.number > begun)
+    // A provider that shows blocks of no branch corroborates nothing before it is final.
+    const isUnknown = watched.isGarbled() && !this.#isKnown(after, back)
     // A payment that was accepted needs what it was accepted for.
-    const isUnpaid = this.accepted.has(after.id) || sum(back) < needed
+    const isUnpaid = this.accepted.has(after.id) || sum(back) < needed || isUnknown
     if (after.failure_reason === "reorged" && !isUnpaid) fail(`and ${sum(back)} is there`)
   }
 

@@ -56,6 +56,8 @@ export class Place {
   readonly chain: SimChain
   readonly providers: ReadonlyArray<SimProvider>
   #isGarbled = false
+  /** When the last provider that is gone is back, Unix milliseconds. */
+  goneUntil = 0
   #isLeftToOne = false
   /** When its providers answer for the first time, Unix milliseconds. */
   #begins = epoch
@@ -129,7 +131,10 @@ export class Place {
     const isOfAnother = kind === "wrongHash" || kind === "wrongChain"
     if (isOfAnother && !this.isPunctual && now < this.#begins + firstAnswers) return
     if (kind === "wrongHash" || kind === "garbage") this.#isGarbled = true
-    if (kind === "gone") this.#isLeftToOne = true
+    if (kind === "gone") {
+      this.#isLeftToOne = true
+      this.goneUntil = Math.max(this.goneUntil, until)
+    }
     this.providers[provider]?.breaks(kind, size, until)
   }
 

@@ -152,6 +152,8 @@ const act = async (world: World, step: Action, name: string, paid: Paid): Promis
     case "copy":
       return world.copy()
     case "restore":
+      // The copy may lack the denial of what the remaining provider has invented.
+      if (world.places.some(({ goneUntil }) => goneUntil > world.now)) return
       return world.restore(step.elsewhere, step.down * second)
     case "mine":
       return placeAt(world, step.chain).chain.mineMany(step.blocks, world.now)
