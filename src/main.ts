@@ -42,7 +42,7 @@ export const workers = Effect.gen(function* () {
   const housekeeping = yield* Housekeeping
   const uncollected = yield* Uncollected
   const alerts = yield* Alerts
-  const store = yield* StoreHealth
+  const health = yield* StoreHealth
   const { write } = yield* Writer
   const control = yield* Control.startSockets(settings)
   yield* Effect.all(
@@ -60,7 +60,7 @@ export const workers = Effect.gen(function* () {
       housekeeping.run,
       uncollected.run,
       alerts.run,
-      store.run(write),
+      health.run(write),
       watchClock,
       watchLog,
       watchDescriptors()

@@ -39,7 +39,7 @@ export const messageOf = (
 }
 
 /** The state of a condition that holds. */
-const holding = (
+const lasts = (
   seen: HeldCondition | undefined,
   { key, patience, remedy, summary }: Condition,
   now: number
@@ -64,19 +64,19 @@ const inTime = (message: AlertMessage, now: number): AlertMessage => {
 /** The state after a check at `now`, Unix milliseconds, which found `conditions`. */
 export const look = (state: AlertState, conditions: ReadonlyArray<Condition>, now: number): AlertState => {
   const before = new Map(state.seen.map((seen) => [seen.key, seen]))
-  const held = conditions.map((condition) => holding(before.get(condition.key), condition, now))
-  const keys = new Set(held.map(({ key }) => key))
+  const lasting = conditions.map((condition) => lasts(before.get(condition.key), condition, now))
+  const keys = new Set(lasting.map(({ key }) => key))
   const gone = state.seen.filter(({ key }) => !keys.has(key))
   const left = gone.flatMap((seen) => passing(seen, now) ?? [])
   const stays = new Set(left.map(({ key }) => key))
   const messages = [
-    ...held.filter(({ openedAt, key }) => openedAt !== undefined && before.get(key)?.openedAt === undefined)
+    ...lasting.filter(({ openedAt, key }) => openedAt !== undefined && before.get(key)?.openedAt === undefined)
   ].map((seen) => messageOf("alert.opened", seen, now))
   const closing = gone
     .filter(({ key, openedAt }) => openedAt !== undefined && !stays.has(key))
     .map((seen) => messageOf("alert.closed", seen, now))
   return {
-    seen: [...held, ...left],
+    seen: [...lasting, ...left],
     unsent: [...state.unsent.map((one) => inTime(one, now)), ...messages, ...closing].slice(-mostUnsent)
   }
 }

@@ -20,9 +20,9 @@ const columns = `id, account_id AS account, mode, name, last_four AS lastFour, p
   created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt, rolled_to AS rolledTo,
   last_used_at AS lastUsedAt`
 
-const toKey = ({ grantedPerHour, grantedPerMinute, ips, permissions: held, ...key }: Row): ApiKey => ({
+const toKey = ({ grantedPerHour, grantedPerMinute, ips, permissions: stored, ...key }: Row): ApiKey => ({
   ...key,
-  permissions: held.split(",").filter((text): text is Permission => permissions.some((each) => each === text)),
+  permissions: stored.split(",").filter((text): text is Permission => permissions.some((each) => each === text)),
   ips: ips?.split(",") ?? [],
   granted: { perMinute: grantedPerMinute, perHour: grantedPerHour }
 })

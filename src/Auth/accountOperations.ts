@@ -25,7 +25,7 @@ import {
   pageFields,
   rateField
 } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
@@ -126,12 +126,12 @@ export const changeAccount = operation({
   summary: "Change an account's quota or its rate limits. In force once this returns",
   needs: "store",
   input: {
-    id: asked(must(accountRule, AccountId), {
+    id: withFlag(must(accountRule, AccountId), {
       about: "As tilld accounts list shows it: acct_…, or default",
       value: "ID",
       isArgument: true
     }),
-    quota: asked(maybe(Schema.NullOr(Quota)), {
+    quota: withFlag(maybe(Schema.NullOr(Quota)), {
       about: "What it may store, such as 5GB; none: as much as the disk holds; default: as configured",
       value: "SIZE",
       words: { default: null }
@@ -187,7 +187,7 @@ const Xpub = Schema.transformOrFail(Schema.String, Schema.String, {
 })
 
 const xpub = (mode: Mode) =>
-  asked(maybe(Xpub), {
+  withFlag(maybe(Xpub), {
     about: `The extended public key of its ${mode} wallet`,
     isFile: true,
     value: "FILE"
@@ -210,10 +210,10 @@ export const createAccount = operation({
       must("be the id of a new account, acct_ and 22 random characters, or absent", NewAccountId),
       newAccountId
     ),
-    name: asked(GivenName, { about: `What the account is called, up to ${nameLength} characters`, value: "TEXT" }),
+    name: withFlag(GivenName, { about: `What the account is called, up to ${nameLength} characters`, value: "TEXT" }),
     liveXpub: xpub("live"),
     testXpub: xpub("test"),
-    sharedWallet: asked(maybe(Schema.Boolean), { about: "Its payments go to the wallets of the configuration" })
+    sharedWallet: withFlag(maybe(Schema.Boolean), { about: "Its payments go to the wallets of the configuration" })
   },
   check: ({ liveXpub, sharedWallet = false, testXpub }) =>
     sharedWallet === (liveXpub === undefined && testXpub === undefined)

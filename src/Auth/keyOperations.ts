@@ -28,7 +28,7 @@ import {
   pageFields,
   rateField
 } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { type Caller, lazily, operation } from "../Operations/operation.ts"
 import type { MadeKey } from "./Keys.ts"
 
@@ -80,7 +80,7 @@ export const mostRanges = 100
 
 /** Where a key may be used from, and its limits; null: as configured. */
 const terms = {
-  ips: asked(
+  ips: withFlag(
     maybe(
       Schema.Array(IpRange).pipe(
         Schema.maxItems(mostRanges, { message: () => `must have ${mostRanges} blocks at most` })
@@ -132,7 +132,7 @@ const NewKeyId = otherwise(
   newApiKeyId
 )
 
-const id = asked(Schema.String, { about: "As tilld keys list shows it: key_…", value: "ID", isArgument: true })
+const id = withFlag(Schema.String, { about: "As tilld keys list shows it: key_…", value: "ID", isArgument: true })
 
 export const createKey = operation({
   name: "keys create",
@@ -142,9 +142,9 @@ export const createKey = operation({
   input: {
     id: NewKeyId,
     mode: ModeField,
-    name: asked(GivenName, { about: `What the key is called, up to ${nameLength} characters`, value: "TEXT" }),
+    name: withFlag(GivenName, { about: `What the key is called, up to ${nameLength} characters`, value: "TEXT" }),
     account: AccountField,
-    permissions: asked(
+    permissions: withFlag(
       otherwise(
         Schema.Array(must(`be one of ${permissions.join(", ")}`, Permission)).pipe(
           Schema.minItems(1, { message: () => "must have at least one" }),
@@ -154,7 +154,7 @@ export const createKey = operation({
       ),
       { about: `What it may do, of ${permissions.join(", ")}; otherwise all`, value: "A,B" }
     ),
-    expires: asked(maybe(durationUpTo("3650 days", false)), {
+    expires: withFlag(maybe(durationUpTo("3650 days", false)), {
       about: "How long the key works, such as 90d; without it, the key does not expire",
       value: "DURATION"
     }),
@@ -197,7 +197,7 @@ export const rollKey = operation({
   input: {
     id,
     to: NewKeyId,
-    overlap: asked(
+    overlap: withFlag(
       otherwise(durationUpTo(longestOverlap), () => Duration.hours(defaultOverlapHours)),
       {
         about: "How long the present key still works; otherwise 24h. 0s ends it now",

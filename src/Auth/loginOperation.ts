@@ -4,7 +4,7 @@ import { AccountId } from "../Domain/Ids.ts"
 import { Role } from "../Domain/Person.ts"
 import { must } from "../lib/annotations.ts"
 import { accountRule, GivenName, maybe, nameLength } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 
 /** `portal.enabled` is false: a link would lead nowhere. */
@@ -26,14 +26,14 @@ export const makeLoginLink = operation({
     "Print a one-time link that signs a person in to the portal. The same name, role and account are the same person",
   needs: "store",
   input: {
-    account: asked(maybe(must(accountRule, AccountId)), {
+    account: withFlag(maybe(must(accountRule, AccountId)), {
       about: "The account that the person administers or views; without it the person is an operator",
       value: "ID"
     }),
-    role: asked(maybe(Role), {
+    role: withFlag(maybe(Role), {
       about: "operator: all accounts, chains and people; admin: one account; viewer: reads one account"
     }),
-    name: asked(GivenName, {
+    name: withFlag(GivenName, {
       about: `What the person is called, up to ${nameLength} characters`,
       value: "TEXT",
       isOptional: true

@@ -15,13 +15,13 @@ import {
 } from "../Domain/Shop.ts"
 import { must } from "../lib/annotations.ts"
 import { AccountField, maybe } from "../Operations/inputFields.ts"
-import { asked, type Flag } from "../Operations/inputText.ts"
+import { type Flag, withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 import { mustExist } from "./accountOperations.ts"
 
 /** A part of a shop: absent stays, null removes. */
 const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value }: Pick<Flag, "about" | "value">) =>
-  asked(maybe(Schema.NullOr(must(rule, schema))), {
+  withFlag(maybe(Schema.NullOr(must(rule, schema))), {
     about: `${about}; none takes it away`,
     value: value ?? "TEXT",
     words: { none: null }
@@ -73,7 +73,7 @@ export const changeShop = operation({
       about: "The currency of the portal's sums",
       value: Fiat.literals.join("|")
     }),
-    frameOrigins: asked(
+    frameOrigins: withFlag(
       maybe(
         Schema.Array(
           must("be an origin such as https://shop.example (http for localhost only), without a path", FrameOrigin)

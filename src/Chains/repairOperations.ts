@@ -4,7 +4,7 @@ import { ChainName, Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { must } from "../lib/annotations.ts"
 import { ChainField, HashField, ModeField, maybe } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
 import type { ExclusiveWork } from "./scan/WatchContext.ts"
@@ -48,8 +48,8 @@ export const rescanBlocks = operation({
   input: {
     chain: ChainField,
     mode: ModeField,
-    from: asked(BlockNumber, block("The first block to read")),
-    to: asked(maybe(BlockNumber), block("The last one; otherwise the last that the daemon has read"))
+    from: withFlag(BlockNumber, block("The first block to read")),
+    to: withFlag(maybe(BlockNumber), block("The last one; otherwise the last that the daemon has read"))
   },
   /** Of one part of the range: while `through` is below `to`, the next request has `through` + 1 as `from`. */
   output: Schema.Struct({
@@ -83,7 +83,7 @@ export const claimTransaction = operation({
   input: {
     chain: ChainField,
     mode: ModeField,
-    txHash: asked(HashField, {
+    txHash: withFlag(HashField, {
       about: "The transaction: 0x and 64 hexadecimal digits",
       value: "TXHASH",
       isArgument: true

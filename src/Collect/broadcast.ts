@@ -11,7 +11,7 @@ import { type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethod
 import { chainTraits } from "../Domain/Chain.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import type { PlannedRefund } from "./candidates.ts"
-import type { Settled } from "./facts.ts"
+import type { Pursued } from "./facts.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
 import type { Plan } from "./Plan.ts"
@@ -23,7 +23,7 @@ import { checkStanding, findMined, foreignProblem, type HeldBack, type MinedAt }
 const mostUnderWay = 16
 
 /** A transaction, and where it is. */
-interface Progress extends Settled {
+interface Progress extends Pursued {
   readonly place: number
   step: number | undefined
   /** Unix milliseconds. */

@@ -86,7 +86,7 @@ export const feeOf = ({ effectiveGasPrice, gasUsed, l1Fee }: Paid): bigint =>
   gasUsed * effectiveGasPrice + (l1Fee ?? 0n)
 
 /** A transaction that is in a block, or was given up. */
-export interface Settled {
+export interface Pursued {
   readonly ready: Ready
   readonly mined: MinedAt | undefined
   /** The step that was sent last; undefined where none was. */
@@ -95,7 +95,7 @@ export interface Settled {
   readonly isWithheld: boolean
 }
 
-export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: Plan, all: ReadonlyArray<Settled>) {
+export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: Plan, all: ReadonlyArray<Pursued>) {
   const calls = all.flatMap(({ mined }) => (mined === undefined ? [] : [getPaid(mined.hash)]))
   const own = yield* sendInBatches(client, calls, 20)
   const [head] = yield* sendBatch(client, [getPricedHead])

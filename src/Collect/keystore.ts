@@ -65,9 +65,9 @@ export const openKeystore = (text: string, password: string): Either.Either<Buff
       )
     }
     const decipher = createDecipheriv("aes-128-ctr", key.subarray(0, 16), bytesOf(crypto.cipherparams.iv))
-    const held = Buffer.concat([decipher.update(ciphertext), decipher.final()])
+    const content = Buffer.concat([decipher.update(ciphertext), decipher.final()])
     key.fill(0)
-    return held
+    return content
   })
 
 /** A keystore that holds `bytes`. */
@@ -79,7 +79,7 @@ export const makeKeystore = (bytes: Uint8Array, password: string): string => {
   const ciphertext = Buffer.concat([cipher.update(bytes), cipher.final()])
   const mac = macOf(key, ciphertext).toString("hex")
   key.fill(0)
-  const held = { ciphertext: ciphertext.toString("hex"), cipherparams: { iv: iv.toString("hex") }, mac }
-  const crypto = { cipher: "aes-128-ctr", ...held, kdf: "scrypt", kdfparams }
+  const content = { ciphertext: ciphertext.toString("hex"), cipherparams: { iv: iv.toString("hex") }, mac }
+  const crypto = { cipher: "aes-128-ctr", ...content, kdf: "scrypt", kdfparams }
   return `${JSON.stringify({ version: 3, id: globalThis.crypto.randomUUID(), crypto }, undefined, 2)}\n`
 }

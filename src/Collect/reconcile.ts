@@ -5,7 +5,7 @@ import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { iso } from "../lib/moment.ts"
-import { type BroadcastFacts, feeOf, readFacts, type Settled, transfersOf } from "./facts.ts"
+import { type BroadcastFacts, feeOf, type Pursued, readFacts, transfersOf } from "./facts.ts"
 import { holdingKey } from "./holdings.ts"
 import { type Plan, receiverOf, tokenOf } from "./Plan.ts"
 
@@ -41,7 +41,7 @@ type SweptTransfer = SweepResult["transfers"][number]
 type SweepDifference = SweepResult["differences"][number]
 
 /** What each move brought to its receiver, and by which transaction; those that were not made are missing. */
-const receivedBy = (plan: Plan, all: ReadonlyArray<Settled>, { madeBy, receipts }: BroadcastFacts) => {
+const receivedBy = (plan: Plan, all: ReadonlyArray<Pursued>, { madeBy, receipts }: BroadcastFacts) => {
   const found = new Map<number, { readonly hash: string; readonly amount: bigint; readonly block: number }>()
   /** What no move has taken yet: each transfer serves one. */
   const left = new Map(Array.from(receipts, ([hash, receipt]) => [hash, [...transfersOf(receipt)]]))
@@ -82,7 +82,7 @@ export interface Beginning {
 }
 
 /** What should be where now: base units by `holdingKey`. */
-const expectedNow = (plan: Plan, all: ReadonlyArray<Settled>, { block, before }: Beginning, facts: BroadcastFacts) => {
+const expectedNow = (plan: Plan, all: ReadonlyArray<Pursued>, { block, before }: Beginning, facts: BroadcastFacts) => {
   const expected = new Map(Object.entries(before).map(([key, amount]) => [key, BigInt(amount)]))
   const take = (currency: string, address: string, amount: bigint) => {
     const key = holdingKey(currency, address)
@@ -113,7 +113,7 @@ const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, a
 /** Adds a broadcast up, by what one provider says. */
 const accountBy = (
   plan: Plan,
-  all: ReadonlyArray<Settled>,
+  all: ReadonlyArray<Pursued>,
   beginning: Beginning,
   facts: BroadcastFacts
 ): SweepResult => {
@@ -184,7 +184,7 @@ const withoutLater = (totals: ReadonlyArray<SweepTotal>) => totals.map(({ cameMe
 export const accountFor = Effect.fn("Collect.accountFor")(function* (
   access: ChainAccess,
   plan: Plan,
-  all: ReadonlyArray<Settled>,
+  all: ReadonlyArray<Pursued>,
   beginning: Beginning
 ) {
   const facts = yield* readingBy(access, { mustBeTwo: true }, (client) => readFacts(client, plan, all))

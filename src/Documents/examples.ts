@@ -31,9 +31,9 @@ export const examplePayment: PaymentObject = {
 const txHash = "0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce591"
 
 /** Nothing is left to pay, or nobody is asked to any more. */
-const { paymentUri: _, ...settled } = examplePayment
+const { paymentUri: _, ...withoutUri } = examplePayment
 
-const detecting: PaymentObject = { ...settled, status: "detecting", amountReceived: "25000000", txHash }
+const detecting: PaymentObject = { ...withoutUri, status: "detecting", amountReceived: "25000000", txHash }
 
 const partPaid: PaymentObject = {
   ...detecting,
@@ -42,7 +42,7 @@ const partPaid: PaymentObject = {
   amountRemaining: "5000000"
 }
 
-const expired: PaymentObject = { ...settled, status: "expired" }
+const expired: PaymentObject = { ...withoutUri, status: "expired" }
 
 const cancelled: PaymentObject = { ...expired, failureReason: "cancelled" }
 

@@ -103,7 +103,7 @@ const headerOf = ({ headers }: IncomingMessage, name: string): string | undefine
 }
 
 /** Continues synchronously, without a fiber's steps: most checks need not wait. */
-const settled = <A, E, B, E2>(checked: Effect.Effect<A, E>, next: (value: A) => Effect.Effect<B, E2>) => {
+const whenChecked = <A, E, B, E2>(checked: Effect.Effect<A, E>, next: (value: A) => Effect.Effect<B, E2>) => {
   if (!Either.isEither(checked)) return Effect.flatMap(checked, next)
   // Sound: an Either is the effect of its own type.
   const either = checked as Either.Either<A, E>
@@ -300,12 +300,12 @@ export const makeRespond = Effect.fnUntraced(function* (
     const { route } = match
     findings.route = route
     const authentication = route.isPublic ? Either.right(undefined) : authenticated(request, requestId, hold)
-    return settled(authentication, (key) => {
+    return whenChecked(authentication, (key) => {
       findings.key = key
-      return settled(allowed(request, route, key, findings, hold), (operation) => {
+      return whenChecked(allowed(request, route, key, findings, hold), (operation) => {
         if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
         return Effect.flatMap(body, (received) =>
-          settled(parseBody(request.headers, received), (payload) => {
+          whenChecked(parseBody(request.headers, received), (payload) => {
             findings.sent = { payload, redact: operation.redact }
             return answerTo(request, match, operation, payload, findings)
           })

@@ -83,10 +83,10 @@ type AnyHandlers = Readonly<Record<string, Readonly<Record<string, AnyHandler>>>
 type Endpoint = Parameters<Parameters<typeof HttpApi.reflect>[1]["onEndpoint"]>[0]
 
 type Decoded = Effect.Effect<unknown, Problems>
-type Settled = Either.Either<unknown, Problems>
+type Done = Either.Either<unknown, Problems>
 
 /** Whether all parts were decoded synchronously. Then no fiber has to run for them. */
-const areSettled = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Settled, Settled, Settled] =>
+const areDone = (parts: readonly [Decoded, Decoded, Decoded]): parts is readonly [Done, Done, Done] =>
   parts.every(Either.isEither)
 
 const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handler: AnyHandler): ServedOperation => {
@@ -103,7 +103,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
     contentType: Option.isSome(encoding) && encoding.value.kind === "Text" ? encoding.value.contentType : undefined,
     handle: ({ headers: sent, key, path, payload: body, search, storeReplay }) => {
       const parts = [decodeHeaders(sent, key), decodeQuery(search, key), decodePayload(body, key)] as const
-      const handled = ([headers, query, payload]: readonly [Settled, Settled, Settled]) => {
+      const handled = ([headers, query, payload]: readonly [Done, Done, Done]) => {
         if (Either.isRight(headers) && Either.isRight(query) && Either.isRight(payload)) {
           const input = { key, path, headers: headers.right, query: query.right, payload: payload.right, storeReplay }
           // Sound: the endpoint's schemas have just decoded it to the handler's input type.
@@ -112,7 +112,7 @@ const operationOf = ({ endpoint, mergedAnnotations, successes }: Endpoint, handl
         const problems = [headers, query, payload].flatMap((part) => (Either.isLeft(part) ? [part.left] : []))
         return invalid(fieldProblemsOf(problems))
       }
-      return areSettled(parts)
+      return areDone(parts)
         ? handled(parts)
         : Effect.flatMap(Effect.all(parts, { mode: "either", concurrency: 1 }), handled)
     }

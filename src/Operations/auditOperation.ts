@@ -3,7 +3,7 @@ import { must } from "../lib/annotations.ts"
 import { Moment } from "../lib/moment.ts"
 import type { AuditEntry } from "./AuditRepo.ts"
 import { limitField, MomentField, maybe, momentAt, NotFound } from "./inputFields.ts"
-import { asked } from "./inputText.ts"
+import { withFlag } from "./inputText.ts"
 import { lazily, operation } from "./operation.ts"
 
 /** A row of the audit log as operators see it. */
@@ -36,11 +36,11 @@ export const listAudit = operation({
   summary: "Show who administered what, newest first. A claimed name is the user's own word",
   needs: "store",
   input: {
-    since: asked(maybe(MomentField), {
+    since: withFlag(maybe(MomentField), {
       about: "Of this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or 24h for so long ago",
       value: "TIME"
     }),
-    before: asked(maybe(must("be the ID of an act", Schema.Int)), {
+    before: withFlag(maybe(must("be the ID of an act", Schema.Int)), {
       about: "The page of acts before the one with this ID",
       value: "ID"
     }),

@@ -5,7 +5,7 @@ import { AccountId } from "../Domain/Ids.ts"
 import { must } from "../lib/annotations.ts"
 import { iso, parseMoment } from "../lib/moment.ts"
 import { parseDuration } from "../Settings/valueSchemas.ts"
-import { asked } from "./inputText.ts"
+import { withFlag } from "./inputText.ts"
 
 /** A field that may be absent. */
 export const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -60,7 +60,7 @@ export const longestPage = 1000
 
 /** How many rows of a list; `length` unless given. */
 export const limitField = (length: number) =>
-  asked(
+  withFlag(
     otherwise(
       must(`be a whole number from 1 to ${longestPage}`, Schema.Int.pipe(Schema.between(1, longestPage))),
       () => length
@@ -70,7 +70,7 @@ export const limitField = (length: number) =>
 
 /** The rows of a list behind the one with an id; `length` of them unless `limit` is given. */
 export const pageFields = (of: string, length: number) => ({
-  after: asked(maybe(Schema.String), { about: `The page of ${of} after the one with this ID`, value: "ID" }),
+  after: withFlag(maybe(Schema.String), { about: `The page of ${of} after the one with this ID`, value: "ID" }),
   limit: limitField(length)
 })
 
@@ -102,22 +102,22 @@ export const MomentField = must(
 export const momentText = Schema.encodeSync(MomentField)
 
 /** Both modes, or one. */
-export const SomeMode = asked(maybe(must("be live or test", Mode)), {
+export const SomeMode = withFlag(maybe(must("be live or test", Mode)), {
   about: "live moves real funds, test does not; otherwise both"
 })
 
 /** Required: one of the five chains. */
-export const ChainField = asked(must(`be one of ${chainNames.join(", ")}`, ChainName), {
+export const ChainField = withFlag(must(`be one of ${chainNames.join(", ")}`, ChainName), {
   about: "The chain; with --mode it names the network"
 })
 
 /** Required: live or test. */
-export const ModeField = asked(must("be live or test", Mode), { about: "live moves real funds, test does not" })
+export const ModeField = withFlag(must("be live or test", Mode), { about: "live moves real funds, test does not" })
 
 export const accountRule = "be an account's id, as tilld accounts list shows it"
 
 /** The account; `default` where it is absent. */
-export const AccountField = asked(
+export const AccountField = withFlag(
   otherwise(must(accountRule, AccountId), () => AccountId.make("default")),
   { about: "The account; otherwise default", value: "ID" }
 )
@@ -130,7 +130,7 @@ export const HashField = must(
 
 /** A rate limit, in requests; null: as configured. */
 export const rateField = (of: string, highest: number) =>
-  asked(
+  withFlag(
     maybe(Schema.NullOr(must(`be a whole number from 1 to ${highest}`, Schema.Int.pipe(Schema.between(1, highest))))),
     {
       about: `Requests ${of}; default: as configured`,

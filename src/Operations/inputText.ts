@@ -27,7 +27,7 @@ export interface Flag {
 const flagId: unique symbol = Symbol.for("tilld/flag")
 
 /** Says how a command line takes a field. Without it, a command line does not take it. */
-export const asked = <Field extends { readonly annotations: (given: never) => unknown }>(field: Field, flag: Flag) =>
+export const withFlag = <Field extends { readonly annotations: (given: never) => unknown }>(field: Field, flag: Flag) =>
   field.annotations({ [flagId]: flag } as never) as Field
 
 const flagOf = ({ ast }: Schema.Struct.Fields[string]): Flag | undefined => {

@@ -65,9 +65,9 @@ const withHeld = (
   for (const one of reported) {
     const before = open.get(one.key)
     const known = before?.amount ?? 0n
-    const held = known < one.amount ? known : one.amount
+    const kept = known < one.amount ? known : one.amount
     // The sender stays as corroborated receipts reported it.
-    if (held > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, sender: before?.sender, amount: held })
+    if (kept > (all.get(one.key)?.amount ?? 0n)) all.set(one.key, { ...one, sender: before?.sender, amount: kept })
   }
   return [...all.values()]
 }

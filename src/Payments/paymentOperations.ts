@@ -17,7 +17,7 @@ import {
   pageFields,
   SomeMode
 } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 import { OperatorPayment, Story } from "./operatorViews.ts"
 
@@ -42,10 +42,10 @@ export const listPayments = operation({
   input: {
     account: AccountField,
     mode: SomeMode,
-    status: asked(maybe(must(`be ${alternatives(PaymentStatus.literals)}`, PaymentStatus)), {
+    status: withFlag(maybe(must(`be ${alternatives(PaymentStatus.literals)}`, PaymentStatus)), {
       about: "Only payments in this state; otherwise all"
     }),
-    chain: asked(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), {
+    chain: withFlag(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), {
       about: "Only payments on this chain; otherwise on all"
     }),
     ...pageFields("payments", defaultPageSize)
@@ -91,7 +91,7 @@ export const showPayment = operation({
   summary: "Show a payment's history: receipts, exceptions, transitions, events, deliveries and attempts",
   needs: "store",
   input: {
-    of: asked(Schema.String, {
+    of: withFlag(Schema.String, {
       about: "Its id, pay_…, its address, the hash of a transaction that paid it, or the merchant's reference",
       value: "PAYMENT",
       isArgument: true
@@ -118,7 +118,7 @@ export const cancelOpenPayment = operation({
     "End an open payment now. What came for it is an exception, and so is what still comes: its address stays watched",
   needs: "store",
   input: {
-    id: asked(Schema.String, {
+    id: withFlag(Schema.String, {
       about: "The payment, pay_…, as tilld payments list shows it",
       value: "ID",
       isArgument: true
@@ -145,7 +145,7 @@ export const abandonPayments = operation({
   input: {
     chain: ChainField,
     mode: ModeField,
-    token: asked(maybe(must(`be ${alternatives(PaymentCurrency.literals)}`, PaymentCurrency)), {
+    token: withFlag(maybe(must(`be ${alternatives(PaymentCurrency.literals)}`, PaymentCurrency)), {
       about: "Only payments that ask for this; otherwise all"
     })
   },

@@ -137,9 +137,9 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number
   const left = withoutAcceptedEarly(payment, withoutSentBack(receipts, stored), stored)
   const rest = withoutAccepted(left, accepted)
   // Money mined again after a reorg is uncorroborated at first: its open exception stands for it.
-  const isHeld = (one: ExceptionContent) =>
+  const isStoodFor = (one: ExceptionContent) =>
     isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
-  const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isHeld(one))
+  const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isStoodFor(one))
   const reported = exceptionsOf(payment, rest, accepted, () => true, apart)
   const undecided = (all: ReadonlyArray<ExceptionContent>) =>
     withoutMovedSurplus(sinceAccepted(all, stored), stored, left)

@@ -147,7 +147,7 @@ export const makeWriter = (
       for (const exit of exits) waiting.shift()?.answer(exit)
     }
 
-    const settle = Effect.gen(function* () {
+    const finish = Effect.gen(function* () {
       const commands = waiting.slice(0, groupSize)
       const started = clock.unsafeCurrentTimeNanos()
       const millis = startWatch()
@@ -199,7 +199,7 @@ export const makeWriter = (
       while (true) {
         while (waiting.length === 0) yield* Queue.take(bell)
         yield* gather
-        yield* Effect.uninterruptible(Effect.zipRight(settle, afterGroup(db)))
+        yield* Effect.uninterruptible(Effect.zipRight(finish, afterGroup(db)))
       }
     })
 

@@ -19,7 +19,7 @@ import {
   pageFields,
   SomeMode
 } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { type Caller, lazily, operation } from "../Operations/operation.ts"
 import type { Selection } from "./queue/DeliveryLogRepo.ts"
 
@@ -45,11 +45,11 @@ const SomeFilter = must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryF
 const range = {
   account: AccountField,
   mode: SomeMode,
-  endpoint: asked(maybe(Schema.String), { about: "Only those of this endpoint, wh_…, of any account", value: "ID" }),
-  payment: asked(maybe(PaymentId), { about: "Only those of this payment, pay_…", value: "ID" })
+  endpoint: withFlag(maybe(Schema.String), { about: "Only those of this endpoint, wh_…, of any account", value: "ID" }),
+  payment: withFlag(maybe(PaymentId), { about: "Only those of this payment, pay_…", value: "ID" })
 }
 
-const until = asked(maybe(MomentField), { about: "Of events made before this time; otherwise now", value: "TIME" })
+const until = withFlag(maybe(MomentField), { about: "Of events made before this time; otherwise now", value: "TIME" })
 
 const sinceFlag = {
   about: "Of events made at this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or 24h for so long ago",
@@ -57,9 +57,9 @@ const sinceFlag = {
 }
 
 /** A time of a list or a range. */
-export const eventsSince = asked(maybe(MomentField), sinceFlag)
+export const eventsSince = withFlag(maybe(MomentField), sinceFlag)
 
-const id = asked(Schema.String, {
+const id = withFlag(Schema.String, {
   about: "The delivery, dlv_…, as tilld webhooks list and payments show have it",
   value: "ID",
   isArgument: true
@@ -86,7 +86,7 @@ export const listDeliveries = operation({
   needs: "store",
   input: {
     ...range,
-    status: asked(maybe(SomeFilter), {
+    status: withFlag(maybe(SomeFilter), {
       about: "Only deliveries in this state; failing: tried, and not arrived; otherwise all"
     }),
     since: eventsSince,
@@ -133,7 +133,7 @@ export const showDelivery = operation({
   })
 })
 
-const to = asked(maybe(Schema.String), {
+const to = withFlag(maybe(Schema.String), {
   about: "Send to this endpoint, wh_…, of the same account and mode, not where they went",
   value: "ENDPOINT"
 })
@@ -210,11 +210,11 @@ export const redeliverRange = operation({
   needs: "store",
   input: {
     ...range,
-    status: asked(
+    status: withFlag(
       otherwise(SomeFilter, () => "failing" as const),
       { about: "The state they are in; otherwise failing: tried, and not arrived" }
     ),
-    since: asked(MomentField, sinceFlag),
+    since: withFlag(MomentField, sinceFlag),
     until,
     to,
     after: maybe(RangePlace)
@@ -255,7 +255,7 @@ export const sendTestDelivery = operation({
   summary: "Send an endpoint a signed test that is no webhook event, and show its response",
   needs: "sending",
   input: {
-    endpoint: asked(Schema.String, {
+    endpoint: withFlag(Schema.String, {
       about: "The endpoint, wh_…, of POST /v1/webhooks",
       value: "ENDPOINT",
       isArgument: true

@@ -19,7 +19,7 @@ import {
   otherwise,
   SomeMode
 } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
@@ -81,12 +81,12 @@ export const registerEndpoint = operation({
     ),
     mode: ModeField,
     account: AccountField,
-    url: asked(Schema.String, { about: "Where its events go, https only" }),
-    events: asked(
+    url: withFlag(Schema.String, { about: "Where its events go, https only" }),
+    events: withFlag(
       otherwise(Events, () => StatusEventKind.literals),
       { ...eventsFlag, about: `${eventsFlag.about}; otherwise those of each new status` }
     ),
-    secret: asked(SecretOfOwn, {
+    secret: withFlag(SecretOfOwn, {
       about: "A secret of your own, otherwise a new one is made",
       isFile: true
     })
@@ -107,7 +107,7 @@ export const registerEndpoint = operation({
   })
 })
 
-const endpointId = asked(Schema.String, {
+const endpointId = withFlag(Schema.String, {
   about: "The endpoint, wh_…, as tilld webhooks endpoints shows it",
   value: "ENDPOINT",
   isArgument: true
@@ -122,13 +122,13 @@ export const changeEndpoint = operation({
   needs: "sending",
   input: {
     id: endpointId,
-    url: asked(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
-    events: asked(maybe(Events), eventsFlag),
-    secret: asked(SecretOfOwn, {
+    url: withFlag(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
+    events: withFlag(maybe(Events), eventsFlag),
+    secret: withFlag(SecretOfOwn, {
       about: "Its new secret",
       isFile: true
     }),
-    overlap: asked(maybe(durationUpTo(longestOverlap)), {
+    overlap: withFlag(maybe(durationUpTo(longestOverlap)), {
       about: "With a new secret: how long the present one still signs; otherwise 24h",
       value: "DURATION"
     }),

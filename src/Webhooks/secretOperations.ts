@@ -6,7 +6,7 @@ import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Moment } from "../lib/moment.ts"
 import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
 import type { SecretPair } from "./secretPair.ts"
 
@@ -45,7 +45,7 @@ export const rotateSecret = operation({
   input: {
     mode: ModeField,
     account: AccountField,
-    overlap: asked(
+    overlap: withFlag(
       otherwise(durationUpTo(longestOverlap), () => Duration.hours(defaultOverlapHours)),
       {
         about: "With --rotate: how long the present secret still signs; otherwise 24h",

@@ -18,7 +18,7 @@ const placeholders = ({ chains, server }: SettingsShape): ReadonlyArray<string> 
 ]
 
 /** Loaded only here: no other command reads the database beside a daemon. */
-const store = Effect.promise(() =>
+const modules = Effect.promise(() =>
   Promise.all([
     import("../Doctor/storeFacts.ts"),
     import("../Payments/openNeeds.ts"),
@@ -37,7 +37,7 @@ interface Compared {
 
 /** Refuses what the next start would: a configuration without what open payments need. */
 const compareWithDatabase = Effect.fnUntraced(function* (file: string, settings: SettingsShape) {
-  const [{ readStartFacts }, { unmetNeeds }, { otherDatabase, overtakenWallets }, { missingFolder }] = yield* store
+  const [{ readStartFacts }, { unmetNeeds }, { otherDatabase, overtakenWallets }, { missingFolder }] = yield* modules
   const { markFolder, path } = settings.database
   const found = readStartFacts(path, holderOf(path) !== undefined, settings.chains)
   if ("finding" in found) return { uncompared: found.finding, warnings: [] } satisfies Compared

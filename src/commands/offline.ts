@@ -61,11 +61,11 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(
     const { env, user: who } = yield* Invocation
     yield* lock(settings.database, operation)
     const answer = <N extends Needs>(_: N) => answerTo<ServicesFor[N]>(operation, json, { via: "direct", who })
-    const store = storeLayer(settings)
-    const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(store))
+    const layer = storeLayer(settings)
+    const secrets = Secrets.layer.pipe(Layer.provide(MasterKey.layer(env)), Layer.provideMerge(layer))
     switch (operation.needs) {
       case "store":
-        return yield* Effect.provide(answer("store"), store)
+        return yield* Effect.provide(answer("store"), layer)
       case "secrets":
         return yield* Effect.provide(answer("secrets"), Layer.provideMerge(SigningKeys.layer, secrets))
       case "chains":
@@ -73,7 +73,7 @@ export const withoutDaemon = Effect.fn("commands.withoutDaemon")(
       case "sending":
         return yield* Effect.provide(
           answer("sending"),
-          Layer.provide((yield* app).sendingLayer, secrets).pipe(Layer.merge(store))
+          Layer.provide((yield* app).sendingLayer, secrets).pipe(Layer.merge(layer))
         )
       case "daemon":
         return yield* new ControlUnusable({ message: `tilld ${operation.name} needs a running daemon: start it` })

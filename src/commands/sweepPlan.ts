@@ -2,7 +2,7 @@ import { BigDecimal, Effect, Option, Schema } from "effect"
 import { Token } from "../Domain/Currency.ts"
 import { must } from "../lib/annotations.ts"
 import { ChainField, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
@@ -25,12 +25,12 @@ const planning = Effect.promise(() =>
 const mostSteps = 8
 
 const flag = (about: string) =>
-  asked(
+  withFlag(
     otherwise(Schema.Boolean, () => false),
     { about }
   )
 const names = (about: string, value: string) =>
-  asked(
+  withFlag(
     otherwise(Schema.Array(Schema.String), () => []),
     { about, value }
   )
@@ -38,23 +38,23 @@ const names = (about: string, value: string) =>
 const fields = {
   chain: ChainField,
   mode: ModeField,
-  to: asked(
+  to: withFlag(
     must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/))),
     {
       about: "Where the money goes",
       value: "ADDRESS"
     }
   ),
-  tokens: asked(maybe(Schema.Array(Token)), { about: "Only these coins and tokens; otherwise all", value: "A,B" }),
-  minUsd: asked(
+  tokens: withFlag(maybe(Schema.Array(Token)), { about: "Only these coins and tokens; otherwise all", value: "A,B" }),
+  minUsd: withFlag(
     otherwise(UsdField, () => "5"),
     { about: "Leave balances below this in USD where they are; otherwise 5", value: "USD" }
   ),
-  maxFeeGwei: asked(
+  maxFeeGwei: withFlag(
     maybe(must("be a number such as 50 or 0.25", Schema.String.pipe(Schema.pattern(/^\d{1,9}(\.\d{1,9})?$/)))),
     { about: "The highest fee for a unit of gas that any step may have", value: "GWEI" }
   ),
-  feeSteps: asked(
+  feeSteps: withFlag(
     otherwise(must(`be a whole number from 1 to ${mostSteps}`, Schema.Int.pipe(Schema.between(1, mostSteps))), () => 3),
     {
       about: "How many fees are signed for each transaction, each a quarter above the one before; otherwise 3",
@@ -68,11 +68,11 @@ const fields = {
     "Take all from these addresses, or from all, also where a payment is open or money waits",
     "ADDRESS,…"
   ),
-  xpub: asked(maybe(Schema.String), {
+  xpub: withFlag(maybe(Schema.String), {
     about: "The extended public key of an account's own wallet; otherwise the configuration's",
     isFile: true
   }),
-  output: asked(Schema.String, { about: "The plan, a new file; -o for short", value: "FILE" }),
+  output: withFlag(Schema.String, { about: "The plan, a new file; -o for short", value: "FILE" }),
   force: flag("Replace the output file if it exists")
 }
 

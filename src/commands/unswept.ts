@@ -5,7 +5,7 @@ import { decimalText } from "../Domain/Currency.ts"
 import { must } from "../lib/annotations.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { maybe, otherwise, SomeMode } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
@@ -26,14 +26,14 @@ const usdRule = "be an amount of USD such as 5 or 0.50"
 export const UsdField = must(usdRule, Schema.String.pipe(Schema.pattern(/^\d{1,12}(\.\d{1,6})?$/)))
 
 const fields = {
-  chain: asked(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), { about: "The chain; otherwise all" }),
+  chain: withFlag(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), { about: "The chain; otherwise all" }),
   mode: SomeMode,
-  account: asked(maybe(Schema.String), { about: "Only what came for this account", value: "ID" }),
-  minUsd: asked(
+  account: withFlag(maybe(Schema.String), { about: "Only what came for this account", value: "ID" }),
+  minUsd: withFlag(
     otherwise(UsdField, () => "0"),
     { about: "Only balances worth this much in USD; otherwise all", value: "USD" }
   ),
-  csv: asked(
+  csv: withFlag(
     otherwise(Schema.Boolean, () => false),
     { about: "Print comma-separated values" }
   )

@@ -1,7 +1,7 @@
 import { Command } from "@effect/cli"
 import { Effect, Redacted, Schema } from "effect"
 import { maybe } from "../Operations/inputFields.ts"
-import { asked } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import {
   changeEndpoint,
   deleteEndpoint,
@@ -38,7 +38,7 @@ const registerCommand = commandOf(
       : Effect.succeed(json)
 )
 
-const newSecret = asked(maybe(Schema.Boolean), { about: "Make a new secret, and print it" })
+const newSecret = withFlag(maybe(Schema.Boolean), { about: "Make a new secret, and print it" })
 
 /** `tilld webhooks change`. A new secret is made here: it is on standard output, and nowhere else. */
 const changeCommand = commandWith(
@@ -73,7 +73,7 @@ const printing = {
       "webhook-signature has a signature of each."
 }
 
-const rotate = asked(maybe(Schema.Boolean), { about: "Make a new secret, which replaces the present one" })
+const rotate = withFlag(maybe(Schema.Boolean), { about: "Make a new secret, which replaces the present one" })
 
 const secret = commandWith(
   "secret",

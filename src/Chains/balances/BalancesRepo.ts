@@ -128,7 +128,7 @@ const isOver = `${isOpen} AND ${everyChain} AND mode = ? AND ${deadlineSql} >= ?
  *
  * @param withNonces compare the nonces of open payments too: their coins may have come and been collected since
  */
-export const asked = Effect.fn("BalancesRepo.asked")(function* (
+export const dueInRound = Effect.fn("BalancesRepo.dueInRound")(function* (
   db: Db,
   network: Network,
   at: BlockRef,

@@ -15,7 +15,7 @@ import type { Reconciliation } from "./reconcile.ts"
 
 /** A reconciliation to store, which addresses it covers, and whether it is corroborated. */
 export interface CheckedBalances extends Reconciliation {
-  /** `round`: all addresses of `BalancesRepo.asked`. `page`: some of the addresses whose payments have ended. */
+  /** `round`: all addresses of `BalancesRepo.dueInRound`. `page`: some of the addresses whose payments have ended. */
   readonly of: "round" | "page"
   /** No second provider has to confirm the receipts. */
   readonly corroborated: boolean

@@ -39,10 +39,10 @@ const missingOf = Effect.fnUntraced(function* (
   contract: string,
   currency: string
 ) {
-  const held = yield* readTokenBalances(client, contract, addresses)
+  const balances = yield* readTokenBalances(client, contract, addresses)
   const credited = yield* Repair.credited(watch.reader, watch.network, currency, addresses)
   return addresses.flatMap((address, i): ReadonlyArray<Missing> => {
-    const amount = (held[i] ?? 0n) - (credited.get(address) ?? 0n)
+    const amount = (balances[i] ?? 0n) - (credited.get(address) ?? 0n)
     return amount > 0n ? [{ address, contract, currency, amount }] : []
   })
 })

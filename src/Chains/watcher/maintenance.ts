@@ -218,7 +218,7 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
     const final = finalBlockOf(watch, head.number, scan?.finalized)
     const withNonces = isDue("nonces", nonceInterval, now)
     if (withNonces) done.set("nonces", now)
-    const asked = yield* Balances.asked(reader, network, head, comparedFinal, withNonces)
+    const asked = yield* Balances.dueInRound(reader, network, head, comparedFinal, withNonces)
     if (asked.length > 0) yield* compareBalances(watch, noted, provider, head, asked, "round")
     // Balances that a reorg changed are compared again once it is final: only then are they decided on.
     if ((yield* Ledger.scan(reader, network))?.checked?.number === head.number) comparedFinal = final

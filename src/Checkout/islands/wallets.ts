@@ -14,7 +14,7 @@ interface Provider {
   readonly request: (call: { readonly method: string; readonly params?: ReadonlyArray<unknown> }) => Promise<unknown>
 }
 
-const store = createStore()
+const wallets = createStore()
 
 /** Hashes of transactions sent for a request, so that a replaced page does not ask for the same money twice. */
 const sent = new Map<string, string>()
@@ -109,7 +109,7 @@ const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
     })
     return [line, element("p", t.note), again]
   }
-  const buttons = store.getProviders().map((wallet) => {
+  const buttons = wallets.getProviders().map((wallet) => {
     const button = element("button", named(t.pay, wallet.info.name))
     button.type = "button"
     button.id = `wallet-${wallet.info.rdns}`
@@ -154,4 +154,4 @@ export const offerWallets = (within: ParentNode): void => {
 }
 
 restore()
-store.subscribe(() => offerWallets(document))
+wallets.subscribe(() => offerWallets(document))

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { must } from "../../lib/annotations.ts"
 import { otherwise } from "../../Operations/inputFields.ts"
-import { asked } from "../../Operations/inputText.ts"
+import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
 import { blindJump } from "./IndexMark.ts"
 
@@ -15,7 +15,7 @@ export const jumpAddresses = operation({
     "Skip addresses of every wallet, and watch them: after a snapshot of the whole machine was restored, which tilld cannot tell",
   needs: "store",
   input: {
-    by: asked(
+    by: withFlag(
       otherwise(must(`be 1 to ${farthestJump}`, Schema.Int.pipe(Schema.between(1, farthestJump))), () => blindJump),
       { about: `How many addresses to skip, 1 to ${farthestJump}; otherwise ${blindJump}`, value: "N" }
     )

@@ -5,7 +5,7 @@ import { ProofRefused, UnknownAccount } from "../../Domain/Account.ts"
 import { iso } from "../../lib/moment.ts"
 import { cut } from "../../lib/text.ts"
 import { AccountField, ModeField } from "../../Operations/inputFields.ts"
-import { asked } from "../../Operations/inputText.ts"
+import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
 
 const wallets = lazily(() => import("./provenWallets.ts"))
@@ -46,7 +46,7 @@ export const checkProof = operation({
   summary: "Check what tilld wallet prove has signed, and note that the seed was shown to be held",
   needs: "secrets",
   input: {
-    proof: asked(Schema.String, { about: "What tilld wallet prove has printed", value: "PROOF", isArgument: true })
+    proof: withFlag(Schema.String, { about: "What tilld wallet prove has printed", value: "PROOF", isArgument: true })
   },
   output: Schema.Struct({ wallet: Schema.String, day: Schema.String, address: Schema.String }),
   refusals: [ProofRefused],

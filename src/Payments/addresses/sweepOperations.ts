@@ -5,7 +5,7 @@ import { UnknownAccount } from "../../Domain/Account.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import { AccountId } from "../../Domain/Ids.ts"
 import { ChainField, HashField, ModeField, maybe, otherwise } from "../../Operations/inputFields.ts"
-import { asked } from "../../Operations/inputText.ts"
+import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
 import { ReceivedPayment } from "./receivedPayment.ts"
 
@@ -20,7 +20,7 @@ export const listReceived = operation({
     chain: ChainField,
     mode: ModeField,
     account: maybe(AccountId),
-    after: asked(
+    after: withFlag(
       otherwise(Schema.NonNegativeInt, () => 0),
       { about: "The page behind this place", value: "N" }
     )

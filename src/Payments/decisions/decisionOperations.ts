@@ -14,7 +14,7 @@ import {
 import { OperatorException } from "../../Domain/ExceptionObject.ts"
 import { must } from "../../lib/annotations.ts"
 import { HashField, limitField, maybe, NotFound, otherwise } from "../../Operations/inputFields.ts"
-import { asked } from "../../Operations/inputText.ts"
+import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
 import type { Made } from "../operatorDecisions.ts"
 import { DecisionView } from "../operatorViews.ts"
@@ -54,8 +54,8 @@ export const listExceptions = operation({
   needs: "store",
   input: {
     limit: limitField(100),
-    payment: asked(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
-    after: asked(maybe(Schema.String), { about: "The page after the exception with this ID", value: "ID" })
+    payment: withFlag(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
+    after: withFlag(maybe(Schema.String), { about: "The page after the exception with this ID", value: "ID" })
   },
   output: Schema.Array(OpenException),
   refusals: [NotFound],
@@ -91,18 +91,18 @@ export const listExceptions = operation({
   })
 })
 
-const id = asked(Schema.String, {
+const id = withFlag(Schema.String, {
   about: "pay_…, or exc_… for that exception alone, as tilld payments exceptions shows them",
   value: "ID",
   isArgument: true
 })
 
-const note = asked(
+const note = withFlag(
   maybe(must("have 1 to 500 characters, without control characters", Schema.String.pipe(Schema.pattern(notePattern)))),
   { about: "Kept with the decision; the merchant sees it" }
 )
 
-const uncorroborated = asked(
+const uncorroborated = withFlag(
   otherwise(Schema.Boolean, () => false),
   { about: "Also what no second provider has: look in a block explorer before" }
 )
@@ -122,7 +122,7 @@ export const acceptMoney = operation({
   needs: "chains",
   input: {
     id,
-    txHash: asked(maybe(HashField), {
+    txHash: withFlag(maybe(HashField), {
       about: "The transaction that paid, where tilld does not know it",
       name: "tx",
       value: "HASH"
@@ -166,7 +166,7 @@ export const noteRefund = operation({
   needs: "store",
   input: {
     id,
-    exceptions: asked(
+    exceptions: withFlag(
       otherwise(Schema.Array(Schema.String), () => []),
       {
         about: "An exception whose money you sent back; may be repeated. Needed where several are open",
@@ -174,19 +174,19 @@ export const noteRefund = operation({
         value: "EXC_ID"
       }
     ),
-    counted: asked(
+    counted: withFlag(
       otherwise(Schema.Boolean, () => false),
       {
         about:
           "Of the money that counts for the open payment, and of no exception. Needed where it has open exceptions too"
       }
     ),
-    amount: asked(maybe(must("be a whole number of base units, 1 or more", BaseUnits)), {
+    amount: withFlag(maybe(must("be a whole number of base units, 1 or more", BaseUnits)), {
       about:
         "How much you sent back of the one exception, or of an open payment's money, in base units, as --json shows them; the rest stays. Needed where more may come",
       value: "AMOUNT"
     }),
-    txHash: asked(maybe(HashField), {
+    txHash: withFlag(maybe(HashField), {
       about: "The transaction that sent it back, which is noted as you name it",
       name: "tx",
       value: "HASH"

@@ -49,8 +49,8 @@ export class AccountLanes {
   readonly #lanes = new Map<string, Lane>()
   readonly #healthy = new Set<string>()
   readonly #running = { slow: 0, probation: 0, healthy: 0 }
-  /** When each slot that is held after its attempt is free again, in Unix milliseconds, in this order. */
-  #held: ReadonlyArray<number> = []
+  /** When each slot that is reserved after its attempt is free again, in Unix milliseconds, in this order. */
+  #reserved: ReadonlyArray<number> = []
 
   constructor(account: string, perLane: number) {
     this.account = account
@@ -77,18 +77,18 @@ export class AccountLanes {
 
   /** It holds no lane and no slot, and knows no healthy target. */
   get isEmpty(): boolean {
-    return this.#lanes.size + this.#healthy.size + this.#held.length === 0
+    return this.#lanes.size + this.#healthy.size + this.#reserved.length === 0
   }
 
-  /** Holds a slot of an ended attempt until a time, Unix milliseconds. */
-  hold(until: number): void {
-    this.#held = [...this.#held, until]
+  /** Reserves a slot of an ended attempt until a time, Unix milliseconds. */
+  reserve(until: number): void {
+    this.#reserved = [...this.#reserved, until]
   }
 
   /** Frees the slots whose time is over, and all where the clock was set back. Returns when the next is free. */
   release(now: number, longest: number): number | undefined {
-    this.#held = this.#held.filter((until) => until > now && until <= now + longest)
-    return this.#held[0]
+    this.#reserved = this.#reserved.filter((until) => until > now && until <= now + longest)
+    return this.#reserved[0]
   }
 
   /** Healthy targets that have no lane in memory. */
@@ -129,7 +129,7 @@ export class AccountLanes {
    * held without one being missed.
    */
   next(allowed: number, burst: number): LaneSlot | undefined {
-    if (this.running + Math.max(0, this.#held.length - burst) >= allowed) return undefined
+    if (this.running + Math.max(0, this.#reserved.length - burst) >= allowed) return undefined
     for (const lane of this.#lanes.values()) {
       const standing = this.#standingOf(lane)
       if (lane.waiting.length === 0 || !this.#mayRun(lane, standing, allowed)) continue

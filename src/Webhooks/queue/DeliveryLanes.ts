@@ -21,10 +21,10 @@ const readAhead = 4
 
 /**
  * A new connection, with whatever is answered over it, costs the event loop up to 20 ms where a request over a kept one
- * costs a tenth of one. Its slot is held so long, for each slot that there is, that an account which has all of them opens
+ * costs a tenth of one. Its slot is reserved so long, for each slot that there is, that an account which has all of them opens
  * 25 connections a second after a burst of as many as there are slots: a quarter of the loop, and never all of it.
  */
-const holdMillis = 80
+const reserveMillis = 80
 
 /** From this many times `concurrency` attempts under way, each account's reserve is one slot. */
 const ceilingFactor = 4
@@ -129,17 +129,17 @@ export class Lanes {
     this.#running--
     const account = this.of(slot.lane.account)
     account.ended(slot, wasSlow)
-    if (openedAt !== undefined) account.hold(openedAt + this.#hold)
+    if (openedAt !== undefined) account.reserve(openedAt + this.#reserve)
   }
 
-  /** Frees held slots whose time is over. Returns when the next one is free, in Unix milliseconds. */
+  /** Frees reserved slots whose time is over. Returns when the next one is free, in Unix milliseconds. */
   release(now: number): number {
-    const next = [...this.#accounts.values()].flatMap((account) => account.release(now, this.#hold) ?? [])
+    const next = [...this.#accounts.values()].flatMap((account) => account.release(now, this.#reserve) ?? [])
     return Math.min(...next)
   }
 
-  get #hold(): number {
-    return this.#limits.concurrency * holdMillis
+  get #reserve(): number {
+    return this.#limits.concurrency * reserveMillis
   }
 
   /** The attempt is recorded in the store. */

@@ -1,7 +1,7 @@
 import { Clock, Data, Duration, Effect, Schema } from "effect"
 import type { OperatorDelivery } from "../../Domain/DeliveryObject.ts"
 import { maybe, momentAt } from "../../Operations/inputFields.ts"
-import { asked } from "../../Operations/inputText.ts"
+import { withFlag } from "../../Operations/inputText.ts"
 import {
   eventsSince,
   listDeliveries,
@@ -140,13 +140,13 @@ export const redeliverCommand = commandWith(
   redeliverOne.summary,
   {
     ...redeliverRange.fields,
-    id: asked(maybe(Schema.String), {
+    id: withFlag(maybe(Schema.String), {
       about: "The delivery, dlv_…, as tilld webhooks list and payments show have it",
       value: "ID",
       isArgument: true
     }),
     since: eventsSince,
-    wait: asked(maybe(Schema.Boolean), {
+    wait: withFlag(maybe(Schema.Boolean), {
       about: "With an ID: wait for the attempt, and fail unless it is answered with a 2xx"
     })
   },

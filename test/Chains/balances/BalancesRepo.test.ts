@@ -89,7 +89,7 @@ describe("two modes in one database", () => {
     yield* confirmedAndReorged
     const lostCoins = (on: Network) =>
       Effect.map(
-        reading((reader) => Balances.asked(reader, on, model.head, 0, false)),
+        reading((reader) => Balances.dueInRound(reader, on, model.head, 0, false)),
         addressesOf
       )
     expect([yield* lostCoins(network), yield* lostCoins(live)]).toEqual([[alice], []])
@@ -166,7 +166,7 @@ describe("a round covers", () => {
     model.mine([])
     model.mine([])
     expect(yield* rows("SELECT payment_id FROM receipts WHERE canonical = 0")).toEqual([{ payment_id: confirmed }])
-    const lost = (final: number) => reading((reader) => Balances.asked(reader, network, model.head, final, false))
+    const lost = (final: number) => reading((reader) => Balances.dueInRound(reader, network, model.head, final, false))
     // No round has covered its block since.
     expect(yield* lost(1)).toMatchObject([{ address: alice, own: true, comparedTo: 0 }])
     yield* round(depsOf(model.client), model.head)

@@ -145,7 +145,7 @@ export const confirmedAndReorged = Effect.flatMap(Writer, (writer) =>
 
 /** What a round at `at` would ask for. */
 export const wanted = (at: BlockRef, on = network) =>
-  Effect.flatMap(Reader, (reader) => Balances.asked(reader, on, at, at.number, false))
+  Effect.flatMap(Reader, (reader) => Balances.dueInRound(reader, on, at, at.number, false))
 
 /** Reads and stores what was asked for. Returns the payments whose receipts it changed. */
 export const look = Effect.fnUntraced(function* (
