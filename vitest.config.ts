@@ -1,19 +1,32 @@
-import { defineConfig } from "vitest/config"
+import { existsSync, readFileSync } from "node:fs"
+import { relative } from "node:path"
+import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
-/** Suites that run whole programs take longest. The last one to begin would keep the others waiting. */
-class ProgramsFirst extends BaseSequencer {
+/** Suites of `npm run test:long`, which is mode `long`. */
+const long = ["test/{crash,load}/*.test.ts"]
+
+/** Milliseconds of each suite in earlier runs here, as `scripts/vitest-reporter.mjs` notes them. */
+const times: Readonly<Record<string, number>> = existsSync("node_modules/.cache/suites.json")
+  ? JSON.parse(readFileSync("node_modules/.cache/suites.json", "utf8"))
+  : {}
+
+/** The slowest suites begin first: the last one to begin would keep the others waiting. Whole programs are slow. */
+class SlowestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
-    const isProgram = ({ moduleId }: TestSpecification) =>
-      /\/test\/(commands|crash|daemon|fuzz|load|sim|spec)\//.test(moduleId)
-    const sorted = await super.sort(files)
-    return [...sorted.filter(isProgram), ...sorted.filter((file) => !isProgram(file))]
+    const timeOf = ({ moduleId }: TestSpecification) =>
+      times[relative(process.cwd(), moduleId)] ??
+      (/\/test\/(commands|daemon|fuzz|sim|spec)\//.test(moduleId) ? 60_000 : 0)
+    return (await super.sort(files)).sort((one, other) => timeOf(other) - timeOf(one))
   }
 }
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ["test/**/*.test.ts"],
+    include: mode === "long" ? long : ["test/**/*.test.ts"],
+    exclude: mode === "long" ? [] : [...configDefaults.exclude, ...long],
+    // They judge times, and flood the machine.
+    fileParallelism: mode !== "long",
     globalSetup: "test/lib/build.ts",
     // Four processes on two cores: suites of a daemon wait for it most of the time. Each process loads the program once
     // for all suites, which takes a third of the time that loading it for each does. None ends before the others: tinypool
@@ -22,7 +35,7 @@ export default defineConfig({
     isolate: false,
     setupFiles: "test/lib/setup.ts",
     poolOptions: { forks: { minForks: 4, maxForks: 4, execArgv: ["--max-semi-space-size=64"] } },
-    sequence: { sequencer: ProgramsFirst },
+    sequence: { sequencer: SlowestFirst },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
     // What hangs ends: no measure of speed, on any machine.
@@ -31,4 +44,4 @@ export default defineConfig({
     teardownTimeout: 20_000,
     retry: 0
   }
-})
+}))

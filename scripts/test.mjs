@@ -1,4 +1,4 @@
-// Static checks and a build, then every suite; the type checker beside both. The last line is always "N passed, N failed": each check
+// A build, then every suite, and the static checks beside them. The last line is always "N passed, N failed": each check
 // and each test counts as one. Arguments go to vitest: npm test -- test/Domain -t "rounds up"
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
@@ -47,6 +47,7 @@ const run = (command, args, { limit, ...options } = {}) =>
   })
 
 const checks = [
+  ["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"],
   ["lint", "biome", "check", "--error-on-warnings", "."],
   ["boundaries", "depcruise", "--config", "config/tools/dependency-cruiser.cjs", "src"],
   ["unused", "knip", "--config", "config/tools/knip.json"],
@@ -55,7 +56,6 @@ const checks = [
   ...(existsSync(join(root, "scripts/contracts.mjs"))
     ? [["contracts", "node", "scripts/contracts.mjs", "--check"]]
     : []),
-  ["build", "node", "scripts/build.mjs", "--quiet"],
   ["api document", "node", "scripts/openapi.mjs", "--lint"],
   ["generated documentation", "node", "scripts/docs.mjs", "--check"]
 ]
@@ -87,9 +87,11 @@ try {
   console.log(`Node ${process.version}; Chromium of ${from}: ${executablePath}`)
   const lacking = missing().map((program) => `${program} (apt-get install ${packages[program]})`)
   if (lacking.length > 0) console.log(`Missing here: ${lacking.join(", ")}`)
-  // The longest check takes one core, beside the others and the first suites.
-  const typesAndEffects = check(["types and effects", "node", "--max-semi-space-size=64", "scripts/effect.mjs"])
-  for (const next of checks) await check(next)
+  // Suites and two of the checks start what it builds.
+  await check(["build", "node", "scripts/build.mjs", "--quiet"])
+  const allChecks = (async () => {
+    for (const next of checks) await check(next)
+  })()
 
   const since = performance.now()
   const folder = mkdtempSync(join(tmpdir(), "tilld-test-"))
@@ -126,7 +128,7 @@ try {
   if (!counts.done) alsoFailed(1, "vitest did not finish")
   else if (counts.passed + counts.failed === 0) alsoFailed(1, "no test ran")
   else if (!ok && counts.failed === 0) alsoFailed(1, "vitest exited with an error")
-  await typesAndEffects
+  await allChecks
   // Of all worker processes together: several run at once.
   const sum = (what) => `${(counts.times.reduce((all, time) => all + time[what], 0) / 1000).toFixed(0)} s`
   const slowest = counts.times.slice(0, 20)

@@ -1,7 +1,7 @@
 // Counts tests, and what each suite took, into the file of TILLD_TEST_COUNTS, after each suite too, so that the count outlives a
-// crash of vitest.
-import { writeFileSync } from "node:fs"
-import { relative } from "node:path"
+// crash of vitest. The times are kept: the next run begins with the slowest.
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -36,6 +36,20 @@ const timesOf = (modules) =>
     })
     .sort((a, b) => b.running - a.running)
 
+const kept = join(root, "node_modules/.cache/suites.json")
+
+const keep = (times) => {
+  let before = {}
+  try {
+    before = JSON.parse(readFileSync(kept, "utf8"))
+  } catch {
+    // The first run here.
+  }
+  mkdirSync(dirname(kept), { recursive: true })
+  const now = Object.fromEntries(times.map(({ loading, name, running }) => [name, Math.round(loading + running)]))
+  writeFileSync(kept, JSON.stringify({ ...before, ...now }))
+}
+
 export default class CountingReporter {
   ended = []
 
@@ -46,6 +60,7 @@ export default class CountingReporter {
 
   onTestRunEnd(modules, unhandledErrors, reason) {
     this.write(modules, unhandledErrors.length, reason !== "interrupted")
+    if (reason !== "interrupted") keep(timesOf(modules))
   }
 
   write(modules, errors, done) {

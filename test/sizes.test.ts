@@ -12,7 +12,6 @@ const write = (path: string, lines: number) => {
 const sizes = (...args: ReadonlyArray<string>) =>
   spawnSync(process.execPath, ["scripts/sizes.mjs", ...args], { cwd: root, encoding: "utf8" })
 const budgets = () => JSON.parse(readFileSync(join(root, "config/tools/sizes.json"), "utf8"))
-
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "tilld-sizes-"))
   write("src/Chains.ts", 5)
@@ -21,8 +20,7 @@ beforeEach(() => {
   write("src/main.ts", 7)
   write("src/Pages/look.css", 30)
   write("test/Chains/tick.test.ts", 60)
-  write("scripts/none", 0)
-  write("config/tools/none", 0)
+  for (const folder of ["scripts", "config/tools"]) mkdirSync(join(root, folder), { recursive: true })
   copyFileSync("scripts/sizes.mjs", join(root, "scripts/sizes.mjs"))
   writeFileSync(join(root, "package.json"), JSON.stringify({ dependencies: { effect: "3" } }))
   writeFileSync(join(root, "config/tools/sizes.json"), "{}")

@@ -1,7 +1,7 @@
 import { BigDecimal, Either, Option } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { inexact, parseJson, parseWithTexts } from "../../src/lib/Json.ts"
+import { canonicalJson, inexact, parseJson, parseWithTexts } from "../../src/lib/Json.ts"
 
 const decimal = (text: string) => Option.getOrThrow(BigDecimal.fromString(text))
 
@@ -149,4 +149,16 @@ it("a text with its numbers as texts has numbers of 80 characters at most", () =
   const numbered = (length: number) => parseWithTexts(`[${"1".repeat(length)}]`)
   expect(numbered(80)).toEqual(Either.right(["1".repeat(80)]))
   expect(Either.flip(numbered(81)).pipe(Either.getOrThrow)).toContain("80 characters")
+})
+
+describe("canonical JSON", () => {
+  it("the same value has the same text, whatever the order of its members", () => {
+    const text = '{"a":[1,{"x":null,"y":"2"}],"b":true}'
+    expect(canonicalJson({ b: true, a: [1, { y: "2", x: null }], c: undefined })).toBe(text)
+    expect(canonicalJson(JSON.parse(text))).toBe(text)
+  })
+
+  it("lists keep their order, and texts their escapes", () => {
+    expect(canonicalJson([2, 1, 'a"\n'])).toBe('[2,1,"a\\"\\n"]')
+  })
 })
