@@ -67,13 +67,9 @@ const resolveDispute = Effect.fnUntraced(function* (
   error: RpcError
 ) {
   const dispute = yield* settleDispute(watch, serving, other, number)
-  if (dispute._tag === "Wrong" && dispute.provider === serving) {
-    yield* watch.providers.failed(serving, dispute.error)
-    return yield* dispute.error
-  }
   if (dispute._tag === "Wrong") {
-    yield* watch.providers.failed(other, dispute.error)
-    return false
+    yield* watch.providers.failed(dispute.provider, dispute.error)
+    return dispute.provider === serving ? yield* dispute.error : false
   }
   if (dispute._tag === "None") {
     // Both have the same block now: a load balancer may have mixed its nodes. The other provider is left out this time.
@@ -126,10 +122,11 @@ const readAll = Effect.fnUntraced(function* (
 })
 
 /**
- * The reported transfers that the ledger does not count yet, each once. Each must be in the block that the serving
- * provider has at that height, else one of the two is wrong. One in another block than was read at that height takes two
- * providers: the same money would count twice. The serving provider must still be on the branch that the watcher read:
- * otherwise the pass fails and waits until the watcher has seen the reorg. Undefined where a dispute stays open.
+ * The reported transfers that the ledger does not count yet, each once, and the `readers` whose reports they are from. Each
+ * must be in the block that the serving provider has at that height, else one of the two is wrong, and the other's report
+ * is left out. One in another block than was read at that height takes two providers: the same money would count twice.
+ * The serving provider must still be on the branch that the watcher read: otherwise the pass fails and waits until the
+ * watcher has seen the reorg. Undefined where a dispute stays open.
  */
 const missedTransfers = Effect.fnUntraced(function* (
   watch: WatchContext,
@@ -141,7 +138,8 @@ const missedTransfers = Effect.fnUntraced(function* (
   const known = yield* Ledger.countedKeys(watch.reader, watch.network, all)
   const isUnknown = (transfer: DatedTransfer) => !known.has(Ledger.keyOf(transfer))
   const numbers = [...new Set(all.filter(isUnknown).map(({ blockNumber }) => blockNumber))]
-  if (numbers.length === 0) return []
+  const readers = new Set(reports.map(({ provider }) => provider))
+  if (numbers.length === 0) return { missed: [], readers }
   const [now, ...headers] = yield* sendBatch(serving.client, [head.number, ...numbers].map(getHeader))
   if (now?.hash !== head.hash) return yield* otherBlock(serving, head)
   const hashes = new Map(headers.map(({ hash, number }) => [number, hash]))
@@ -157,14 +155,16 @@ const missedTransfers = Effect.fnUntraced(function* (
     const error = otherBlock(provider, { number: misplaced.blockNumber, hash: misplaced.blockHash })
     if (provider === serving) return yield* error
     if (yield* resolveDispute(watch, serving, provider, misplaced.blockNumber, error)) return undefined
+    readers.delete(provider)
   }
   const shown = new Set(ballot.shown.map(([key]) => key))
   const found = ballot.claimed.flatMap(([, alike]) => alike.slice(-1))
-  return yield* Effect.filter(found, (one) =>
+  const missed = yield* Effect.filter(found, (one) =>
     shown.has(Ledger.keyOf(one))
       ? Effect.succeed(true)
       : Effect.negate(Ledger.contradicts(watch.reader, watch.network, [one]))
   )
+  return { missed, readers }
 })
 
 /**
@@ -259,12 +259,12 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
     const reports = reading.right
     if (reports === undefined) return undefined
     const trustedReports = reports.filter((report) => trusted.includes(report.provider))
-    const isVerified = isOnlyProvider(watch) || trustedReports.some((report) => report.provider !== provider)
+    const found = yield* missedTransfers(watch, provider, scan, trustedReports)
+    if (found === undefined) return undefined
+    const isVerified = isOnlyProvider(watch) || found.readers.size > 1
     if (!isVerified && isPatient()) return undefined
-    const missed = yield* missedTransfers(watch, provider, scan, trustedReports)
-    if (missed === undefined) return undefined
-    const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, missed, after, to)
-    return { ...verified, missed, corroborated, isVerified } satisfies PassRange
+    const corroborated = yield* corroboratedTransfers(watch, provider, scan, reports, found.missed, after, to)
+    return { ...verified, missed: found.missed, corroborated, isVerified } satisfies PassRange
   })
   const part = yield* read()
   if (part === undefined) return "waits" satisfies PassResult
@@ -276,6 +276,5 @@ export const verificationPass = Effect.fn("Watcher.verificationPass")(function* 
   yield* store(watch, scan, part)
   if (part.isVerified) watch.troubles.note("deep blocks", undefined)
   else state.aloneTo = part.to
-  const passed: PassResult = part.to < deep ? "more" : "done"
-  return passed
+  return (part.to < deep ? "more" : "done") satisfies PassResult
 })
