@@ -157,7 +157,7 @@ export const questions: ReadonlyArray<Question> = [
   },
   {
     asks: "whether a block was replaced",
-    agree: "one, within the confirmations; two below them or below a finalized block",
+    agree: "one, while it lacks its confirmations; two if it has them or is finalized",
     answers: "the header at a stored block's height",
     differ: "the old branch stands",
     alone: "a deep one waits for the patience; nothing is undone before a second one has been searched",

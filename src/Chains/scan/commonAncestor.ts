@@ -1,6 +1,6 @@
 /**
- * Reorgs: where scanning resumes when the last scanned block is orphaned. One deeper than the confirmations, or below a
- * finalized block, needs a second provider. The watcher's tick calls it.
+ * Reorgs: where scanning resumes when the last scanned block is orphaned. One that orphans a block with its confirmations,
+ * or a finalized one, needs a second provider. The watcher's tick calls it.
  */
 import { Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
@@ -112,7 +112,7 @@ export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
   const { beyondStored, block } = yield* findAncestor(provider.client, watch.reader, watch.network, now)
   const depth = from.number - block.number
   const isBelowFinal = finalized !== undefined && block.number < finalized
-  const isDeep = depth > watch.chain.confirmations
+  const isDeep = depth >= watch.chain.confirmations
   if (isBelowFinal || isDeep) yield* confirmReorg(watch, provider, now)
   if (isBelowFinal) {
     yield* Effect.logError("reorg below a finalized block").pipe(
@@ -122,7 +122,7 @@ export const commonAncestor = Effect.fn("Watcher.commonAncestor")(function* (
   const log = beyondStored
     ? Effect.logError("reorg deeper than every stored block: scanning resumes where it once started")
     : isDeep
-      ? Effect.logError("reorg deeper than the confirmations: the new branch is read from the common ancestor")
+      ? Effect.logError("reorg as deep as the confirmations: the new branch is read from the common ancestor")
       : Effect.logInfo("reorg: the new branch is read from the common ancestor")
   yield* log.pipe(Effect.annotateLogs({ number: from.number, hash: from.hash, ancestor: block.number, depth }))
   return block

@@ -161,11 +161,14 @@ scene(
     expect(yield* stateOf(id)).toBe("confirmed 5")
     // Another payment is still open, so that the chain is polled as often.
     yield* pay(address(2), { currency: "USDC" })
+    const old = honest.blocks.slice(11)
     liar.rollback(3)
     liar.mineMany(4)
-    honest.mine()
+    // For a moment both are on that branch, or it would not be followed.
+    honest.blocks.splice(11, 3, ...liar.blocks.slice(11))
     yield* second
     yield* upTo(14)
+    honest.blocks.splice(11, 4, ...old)
     // Longer than the patience for a silent provider.
     for (let i = 0; i < 140; i++) {
       liar.mine()

@@ -21,16 +21,9 @@ const silentAbout = (chain: ModelChain) => {
   return chain
 }
 
-describe("a reorg deeper than the confirmations", () => {
-  it.scoped.each<
-    [
-      string,
-      (nodes: ReturnType<typeof twoBranches>) => ReadonlyArray<ModelChain>,
-      canonical: number,
-      isSilent?: boolean
-    ]
-  >([
-    ["is refused from one provider while another one has the old blocks", ({ honest }) => [honest], 1],
+describe("a reorg of blocks with their confirmations", () => {
+  type Others = (nodes: ReturnType<typeof twoBranches>) => ReadonlyArray<ModelChain>
+  it.scoped.each<[string, Others, canonical: number, isSilent?: boolean]>([
     [
       "is refused while one provider does not respond and a third one has the old blocks",
       ({ honest }) => [silentAbout(honest.twin()), honest],
@@ -70,7 +63,8 @@ describe("a reorg deeper than the confirmations", () => {
 })
 
 it.scoped.each([
-  ["a reorg as deep as the confirmations is followed at once, from any provider", { depth: 3, finalized: 10 }, true],
+  ["a reorg of blocks without their confirmations is followed from any provider", { depth: 2, finalized: 10 }, true],
+  ["a reorg of a block with its confirmations is refused from one provider alone", { depth: 3, finalized: 10 }, false],
   ["a reorg of a block above the final ones is followed at once, from any provider", { depth: 1, finalized: 12 }, true],
   ["a reorg of a final block is refused from one provider alone", { depth: 1, finalized: 13 }, false]
 ] as const)("%s", ([, { depth, finalized }, followed]) => {
