@@ -15,7 +15,7 @@ import {
 import type { CallResult, RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
 import { findTagged } from "../Chains/watcher/finalityTags.ts"
-import { idleInterval } from "../Chains/watcher/interval.ts"
+import { intervalOf } from "../Chains/watcher/interval.ts"
 import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/watcher/maintenance.ts"
 import { chainTraits, type Mode, networkKey } from "../Domain/Chain.ts"
 import { cut } from "../lib/text.ts"
@@ -101,7 +101,7 @@ export const project = (chain: ChainSettings, blockSeconds: number, sizes: Sizes
   }
   const idle: Intervals = {
     ...common,
-    look: Math.max(Duration.toMillis(idleInterval), look),
+    look: intervalOf(chain, "idle"),
     tags: idleTagInterval,
     balances: 1
   }

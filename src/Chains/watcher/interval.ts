@@ -3,7 +3,7 @@ import { Duration } from "effect"
 import type { ChainSettings } from "../../Settings.ts"
 
 /** Interval between ticks while no payment of the mode is open. */
-export const idleInterval = Duration.minutes(4)
+const idleInterval = Duration.minutes(4)
 /** While payments are open on other chains only: a transfer here would be one on the wrong chain. */
 const elsewhereInterval = Duration.minutes(2)
 /** While nothing can be read yet, so that reading starts soon after it can. Milliseconds. */
@@ -18,6 +18,6 @@ export type Activity = "busy" | "elsewhere" | "idle"
 /** Milliseconds from one tick to the next. */
 export const intervalOf = ({ pollInterval }: ChainSettings, activity: Activity): number => {
   const poll = Duration.toMillis(pollInterval)
-  if (activity === "idle") return Duration.toMillis(idleInterval)
-  return activity === "busy" ? poll : Math.max(poll, Duration.toMillis(elsewhereInterval))
+  if (activity === "busy") return poll
+  return Math.max(poll, Duration.toMillis(activity === "idle" ? idleInterval : elsewhereInterval))
 }

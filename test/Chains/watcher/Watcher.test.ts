@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Queue, Redacted } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
+import { intervalOf } from "../../../src/Chains/watcher/interval.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { Reader } from "../../../src/Sql.ts"
 import {
@@ -158,6 +159,10 @@ it.scoped(
     }).pipe(aroundChains(chains, { "model:ethereum": busy, "model:base": aside }))
   }
 )
+
+it("an idle chain is not polled more often than its poll interval", () => {
+  expect(intervalOf(chainSettings({ pollInterval: Duration.hours(1) }), "idle")).toBe(3_600_000)
+})
 
 it.scoped.each(["ethereum", "base"] as const)("no logs are requested on %s while no token is configured", (chain) => {
   const model = new ModelChain(10)
