@@ -1,57 +1,9 @@
 import { writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Chunk, type Console, Effect, Exit, Layer, Logger, LogLevel, Option } from "effect"
-import { claimedUser, Invocation } from "./Control/Invocation.ts"
-import { complain } from "./commands/Output.ts"
-import { isDamage } from "./Sql/Db.ts"
-import { nativeProblem } from "./Sql/nativeParts.ts"
-import { isJournal, withPriority } from "./Telemetry/journal.ts"
-import { consoleOn, LogSink, StandardError } from "./Telemetry/LogSink.ts"
-import { commandJournalLogger, commandLogger } from "./Telemetry/logging.ts"
-
-/**
- * Errors with exit 2: nothing mends itself, the operator must change the command line, the configuration, or what else runs
- * on the machine. systemd does not start the daemon again after it.
- */
-const usage = new Set([
-  "UsageError",
-  "SettingsInvalid",
-  "MasterKeyUnusable",
-  "WrongMasterKey",
-  "InstanceLocked",
-  "StoreUnusable",
-  "ControlUnusable",
-  "Forbidden",
-  "ChainDropped",
-  "WalletInBothModes",
-  "ExtraCaUnusable",
-  "ListenFailed",
-  "PortInUse",
-  "AnvilMissing",
-  "PathRefused",
-  "AgeUnusable"
-])
-
-/** Whether SQLite found the database damaged while the daemon or a command worked on it. */
-const isOfDamage = (cause: Cause.Cause<unknown>): boolean => Chunk.some(Cause.defects(cause), isDamage)
-
-const damaged =
-  "the database is damaged: stop tilld, keep a copy of its files, and restore the last backup; tilld doctor says what it finds"
-
-const journal = isJournal(process.env)
-
-const complainOfError = (text: string) => complain(journal ? withPriority(LogLevel.Error, text) : text)
-
-/** Prints why a command failed, and gives the exit code. */
-const explain = (cause: Cause.Cause<{ readonly _tag: string; readonly message: string }>): Effect.Effect<number> => {
-  const error = Option.getOrUndefined(Cause.failureOption(cause))
-  if (error === undefined) {
-    const text = Cause.pretty(cause)
-    const unmended = isOfDamage(cause) ? damaged : nativeProblem(text)
-    return Effect.as(complainOfError(`tilld: ${unmended ?? text}`), unmended === undefined ? 1 : 2)
-  }
-  return Effect.as(complainOfError(`tilld: ${error.message}`), usage.has(error._tag) ? 2 : 1)
-}
+import { Cause, Effect, Exit } from "effect"
+import { runCommand } from "./commands/runCommand.ts"
+import { isJournal } from "./Telemetry/journal.ts"
+import { consoleOn, LogSink } from "./Telemetry/LogSink.ts"
 
 const standardError = new LogSink((bytes) => writeSync(2, bytes))
 
@@ -84,28 +36,11 @@ const command =
     ? (await import("./commands/commandLine.ts")).commandLine(process.argv)
     : Effect.as((await import("./commands/serving.ts")).serve(options.config, options.newDatabase), 0)
 
-/** Node's own console fails where the reader of standard error has ended. */
-const onStandardError = (console: Console.Console): Console.Console => {
-  const unsafe = consoleOn(standardError)
-  return {
-    ...console,
-    unsafe,
-    log: (...args) => Effect.sync(() => unsafe.log(...args)),
-    error: (...args) => Effect.sync(() => unsafe.error(...args))
-  }
-}
-
-const program = Effect.catchAllCause(command, explain).pipe(
-  (run) => Effect.flatMap(Effect.console, (console) => Effect.withConsole(run, onStandardError(console))),
-  Effect.provide(
-    Layer.mergeAll(
-      // The only place that reads the environment.
-      Layer.succeed(StandardError, standardError),
-      Layer.succeed(Invocation, { env: process.env, user: claimedUser(process.env) }),
-      Logger.replace(Logger.defaultLogger, journal ? commandJournalLogger : commandLogger)
-    )
-  )
-)
+// The only place that reads the environment. Node's own console fails where the reader of standard error has ended.
+const program = runCommand(command, {
+  ...{ env: process.env, isForJournal: isJournal(process.env) },
+  ...{ standardError, console: consoleOn(standardError) }
+})
 
 NodeRuntime.runMain(program, {
   disableErrorReporting: true,

@@ -8,6 +8,7 @@ import { withUnswept } from "./addresses.ts"
 import { withDashLast } from "./backup.ts"
 import { withLongOutput } from "./commonOptions.ts"
 import { complain } from "./Output.ts"
+import { givenWords } from "./options.ts"
 import { formatProblem, helpFor } from "./usage.ts"
 
 /** Columns that a help page takes at most. */
@@ -131,7 +132,7 @@ export const commandLine = (argv: ReadonlyArray<string>) => {
   }
   const run = Command.run(tilld, { name: "tilld", version: packageJson.version })(
     withUnswept(withLongOutput(withDashLast(argv)))
-  )
+  ).pipe(Effect.locally(givenWords, words))
   // @effect/cli has printed its own errors already.
   const explained = Effect.catchIf(Effect.as(run, 0), ValidationError.isValidationError, () =>
     Effect.as(complain(`See ${helpFor(words, commandNames)}`), 2)

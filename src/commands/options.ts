@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Effect, FiberRef, Option } from "effect"
 import { closest } from "../lib/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import { UsageError } from "./commonOptions.ts"
@@ -46,16 +46,21 @@ export const durationOption = (option: string) =>
     )
   )
 
+/** The words of the command line that is read. */
+export const givenWords = FiberRef.unsafeMake<ReadonlyArray<string>>([])
+
 /**
  * The values of an option that may be repeated. One without a value, as of a variable that is not set, is refused: left out, it
  * would be another command.
  */
 export const repeatedTexts = (name: string, option: Options.Options<string>) =>
   Options.repeated(option).pipe(
-    Options.mapEffect((texts) => {
-      const given = process.argv.filter((word) => word === `--${name}` || word.startsWith(`--${name}=`))
-      return texts.filter((text) => text !== "").length < given.length
-        ? refuse(`--${name} has no value: was a variable not set?`)
-        : Effect.succeed(texts)
-    })
+    Options.mapEffect((texts) =>
+      Effect.flatMap(FiberRef.get(givenWords), (words) => {
+        const given = words.filter((word) => word === `--${name}` || word.startsWith(`--${name}=`))
+        return texts.filter((text) => text !== "").length < given.length
+          ? refuse(`--${name} has no value: was a variable not set?`)
+          : Effect.succeed(texts)
+      })
+    )
   )

@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process"
+import { Console } from "node:console"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Exit, FiberId, type Scope } from "effect"
 
@@ -22,6 +24,7 @@ const cache = mkdtempSync(join(tmpdir(), "tilld-cache-"))
 process.once("exit", () => rmSync(cache, { recursive: true, force: true }))
 /** Stands for the user's configuration directory. */
 const configHome = join(cache, "config")
+const place = { PATH, XDG_CACHE_HOME: cache, XDG_CONFIG_HOME: configHome }
 
 export interface Ended {
   readonly code: number | null
@@ -75,7 +78,7 @@ export const takeStories = (): ReadonlyArray<string> => {
 const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
   const child = spawn(command, args, {
     cwd: options.cwd ?? root,
-    env: { PATH, XDG_CACHE_HOME: cache, XDG_CONFIG_HOME: configHome, ...options.env },
+    env: { ...place, ...options.env },
     stdio: "pipe"
   })
   // It may end without reading.
@@ -152,9 +155,42 @@ export const start = (
 export const startTilld = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
   start(process.execPath, [options.binary ?? binary, ...args], options)
 
-/** Runs `tilld` to its end. */
-export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
+/** Runs `tilld` as a process to its end: for exit codes as a shell sees them, streams, the working folder and signals. */
+export const tilldProcess = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
   Effect.scoped(Effect.flatMap(startTilld(args, options), (running) => running.ended))
+
+/** Commands that run until a signal comes, ask at the terminal or answer with bytes. */
+const needsProcess = /^(serve|sandbox|listen|restore|backup|wallet|secrets|sweep (sign|broadcast)|doctor|--)/
+
+/** Runs a command of `tilld` to its end, in this process where nothing tells the difference. */
+export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}): Effect.Effect<Ended> => {
+  const { binary, cwd, env, input } = options
+  const isPlain = binary === undefined && cwd === undefined && input === undefined
+  if (!isPlain || needsProcess.test(args.join(" "))) return tilldProcess(args, options)
+  return Effect.promise(async () => {
+    const [{ commandLine }, { runCommand }, { LogSink }] = await Promise.all([
+      import("../../src/commands/commandLine.ts"),
+      import("../../src/commands/runCommand.ts"),
+      import("../../src/Telemetry/LogSink.ts")
+    ])
+    const text = { stdout: "", stderr: "" }
+    const add = (name: "stdout" | "stderr", bytes: Uint8Array) => {
+      text[name] += Buffer.from(bytes).toString()
+      return bytes.length
+    }
+    const writer = (name: "stdout" | "stderr") =>
+      new Writable({ write: (chunk, _, done) => done(void add(name, chunk)) })
+    const surroundings = {
+      env: { ...place, ...env },
+      console: new Console({ stdout: writer("stdout"), stderr: writer("stderr") }),
+      standardError: new LogSink((bytes) => add("stderr", bytes)),
+      isForJournal: false
+    }
+    // By the clock of the machine, in a test with a clock of its own too.
+    const code = await Effect.runPromise(runCommand(commandLine([process.execPath, "tilld", ...args]), surroundings))
+    return { code, signal: null, ...text }
+  })
+}
 
 /** Runs `tilld … --json`, which must succeed, and gives the one JSON value that it printed. */
 export const tilldJson = <A>(args: ReadonlyArray<string>, options: RunOptions = {}) =>
