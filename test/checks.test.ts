@@ -12,7 +12,7 @@ const project = Effect.map(temporaryFolder, (folder) => {
   for (const file of ["scripts/test.mjs", "scripts/typescript.mjs", "scripts/typescript-hooks.mjs"]) {
     cpSync(join(root, file), join(folder, file))
   }
-  for (const file of ["lockfile", "build", "openapi", "docs", "effect"]) {
+  for (const file of ["lockfile", "sizes", "build", "openapi", "docs", "effect"]) {
     writeFileSync(join(folder, `scripts/${file}.mjs`), "")
   }
   for (const file of ["test/lib/programs.ts", "test/lib/browserPlace.ts"]) cpSync(join(root, file), join(folder, file))
@@ -37,20 +37,20 @@ const done = { passed: 3, failed: 0, skipped: 0, left: {}, times, done: true }
 const curl = { left: { [reasonOf("curl")]: 2 } }
 
 it.scoped.each([
-  ["all that ran passed", here, {}, 0, "11 passed, 0 failed"],
-  ["one failed", here, { failed: 1 }, 1, "Failed: 1 of the tests\n11 passed, 1 failed"],
-  ["one was skipped", here, { skipped: 1 }, 1, "Failed: 1 skipped tests\n11 passed, 1 failed"],
-  ["vitest was cut off", here, { done: false }, 1, "Failed: vitest did not finish\n11 passed, 1 failed"],
-  ["none ran", here, { passed: 0 }, 1, "Failed: no test ran\n8 passed, 1 failed"],
-  ["some lack a program, on a developer's machine", here, curl, 0, "11 passed, 0 failed"],
+  ["all that ran passed", here, {}, 0, "12 passed, 0 failed"],
+  ["one failed", here, { failed: 1 }, 1, "Failed: 1 of the tests\n12 passed, 1 failed"],
+  ["one was skipped", here, { skipped: 1 }, 1, "Failed: 1 skipped tests\n12 passed, 1 failed"],
+  ["vitest was cut off", here, { done: false }, 1, "Failed: vitest did not finish\n12 passed, 1 failed"],
+  ["none ran", here, { passed: 0 }, 1, "Failed: no test ran\n9 passed, 1 failed"],
+  ["some lack a program, on a developer's machine", here, curl, 0, "12 passed, 0 failed"],
   [
     "some lack a program that CI must have",
     ci,
     curl,
     1,
-    "Failed: 2 tests needs curl: apt-get install curl\n11 passed, 1 failed"
+    "Failed: 2 tests needs curl: apt-get install curl\n12 passed, 1 failed"
   ],
-  ["some lack a program that CI may lack", ci, { left: { [reasonOf("go")]: 1 } }, 0, "11 passed, 0 failed"]
+  ["some lack a program that CI may lack", ci, { left: { [reasonOf("go")]: 1 } }, 0, "12 passed, 0 failed"]
 ] as const)("npm test shows where %s", ([, env, over, code, end]) =>
   Effect.gen(function* () {
     const counts = { ...done, ...over }

@@ -9,8 +9,13 @@ import { Api } from "../src/Api.ts"
 import { normalSignInName } from "../src/Auth/credentials.ts"
 import { isKey, shownPrefix } from "../src/Auth/keyFormat.ts"
 import { normalText } from "../src/Auth/passwordHash.ts"
-import { badStatus, type MakeRpcError, resultsInOrder, retryAfterOf } from "../src/Chains/rpc/batchResponse.ts"
-import { classifyError } from "../src/Chains/rpc/classifyError.ts"
+import {
+  badStatus,
+  classifyError,
+  type MakeRpcError,
+  resultsInOrder,
+  retryAfterOf
+} from "../src/Chains/rpc/batchResponse.ts"
 import { Address, Count, decoder, Hash, LogsBloom, Quantity, Word } from "../src/Chains/rpc/methods.ts"
 import { RpcError } from "../src/Chains/rpc/RpcError.ts"
 import { readErrorResponse, readResponse } from "../src/Chains/rpc/readResponse.ts"
@@ -25,12 +30,11 @@ import { Shop } from "../src/Domain/Shop.ts"
 import { parseBody } from "../src/Http/body.ts"
 import { clientAddressOf, networkOf } from "../src/Http/clientAddress.ts"
 import { makeCursors } from "../src/Http/cursor.ts"
-import { payloadDecoder, queryDecoder } from "../src/Http/decode.ts"
 import { errorReply, unlessKept } from "../src/Http/HttpReply.ts"
 import { isCalledBy } from "../src/Http/hostNames.ts"
 import type { PageRequest } from "../src/Http/PageHandler.ts"
 import { redactor } from "../src/Http/redacted.ts"
-import { makeRouter } from "../src/Http/routes.ts"
+import { makeRouter, payloadDecoder, queryDecoder } from "../src/Http/routes.ts"
 import { fieldProblemsOf, type Problems } from "../src/Http/validationProblems.ts"
 import { percentDecoded } from "../src/lib/httpClient.ts"
 import { canonicalRange } from "../src/lib/IpRange.ts"
@@ -55,7 +59,7 @@ import { answerAgeOf, type Get } from "../src/Quotes/sources/fetchJson.ts"
 import { makeKraken } from "../src/Quotes/sources/kraken.ts"
 import type { PriceSource } from "../src/Quotes/sources/PriceSource.ts"
 import { keyInValue } from "../src/Settings/keyMaterial.ts"
-import { parseAddress } from "../src/Webhooks/transport/publicAddress.ts"
+import { parseAddress } from "../src/Webhooks/transport/TargetGuard.ts"
 import { root } from "./lib/tilld.ts"
 import { harmlessText, type NamedText, type Shape, worstBodies, worstTexts } from "./lib/worstTexts.ts"
 

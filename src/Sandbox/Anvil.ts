@@ -4,7 +4,7 @@ import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Data, Deferred, Duration, Effect } from "effect"
-import { PortInUse } from "./PortInUse.ts"
+import { PortInUse } from "./local.ts"
 
 /** The Anvil binary of this platform is not installed, or cannot be run. */
 export class AnvilMissing extends Data.TaggedError("AnvilMissing")<{

@@ -6,7 +6,7 @@ import type { Duplex } from "node:stream"
 import { FileSystem } from "@effect/platform"
 import { Clock, Data, Effect, FiberSet, Queue, Stream } from "effect"
 import { type Authority, makeAuthority } from "./Authority.ts"
-import { PortInUse } from "./PortInUse.ts"
+import { PortInUse } from "./local.ts"
 
 /** A request as it arrived. */
 export interface Received {

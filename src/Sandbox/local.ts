@@ -1,7 +1,19 @@
-import { Redacted } from "effect"
+import { Data, Redacted } from "effect"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import type { PayingChain } from "./pay.ts"
+
+/** Another process listens on a port that a part of the sandbox needs. */
+export class PortInUse extends Data.TaggedError("PortInUse")<{
+  readonly host: string
+  readonly port: number
+  /** What wanted the port, as the message names it. */
+  readonly wantedBy: string
+}> {
+  override get message() {
+    return `Port ${this.port} on ${this.host} is in use, and ${this.wantedBy} needs it: end the process that listens there (find it with \`ss -ltnp 'sport = :${this.port}'\` or \`lsof -i :${this.port}\`) or choose another port.`
+  }
+}
 
 /** Base units, worth a few dollars each. */
 export const smallAmounts: Readonly<Record<PaymentCurrency, bigint>> = {

@@ -1,4 +1,15 @@
+import { statfsSync } from "node:fs"
 import { codeOf } from "./Db.ts"
+
+/** Free bytes for tilld on the disk of a folder; undefined where the folder is inaccessible. */
+export const freeBytes = (folder: string): number | undefined => {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch {
+    return undefined
+  }
+}
 
 // How better-sqlite3 and secp256k1 say that npm ran no install script, or ran it under another Node. A release has no
 // elliptic.js, which secp256k1 would use instead.

@@ -3,11 +3,10 @@ import { Duration, Effect, Either, Option } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { readHealth } from "../Admin/healthOperation.ts"
 import type { backUp, backUpInto } from "../Backup.ts"
-import { Invocation } from "../Control/Invocation.ts"
+import { Invocation, untilStopped } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { askRunning } from "./askDaemon.ts"
 import { common, loadSettings, UsageError } from "./commonOptions.ts"
-import { untilStopped } from "./invoked.ts"
 import { complain, print } from "./Output.ts"
 import { durationOption, refuse } from "./options.ts"
 

@@ -1,9 +1,8 @@
 import { Options } from "@effect/cli"
 import { Data, Effect, Option } from "effect"
-import { Invocation } from "../Control/Invocation.ts"
+import { configPathOf, Invocation } from "../Control/Invocation.ts"
 import { load, type SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import type { ControlTarget } from "./askDaemon.ts"
-import { configPathOf } from "./invoked.ts"
 
 /** Replaces files that exist. */
 export const force = Options.boolean("force").pipe(Options.withDescription("Replace the output file if it exists"))

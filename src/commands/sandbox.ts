@@ -1,12 +1,11 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
-import { Invocation } from "../Control/Invocation.ts"
+import { Invocation, untilStopped } from "../Control/Invocation.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { nativeToken, Token } from "../Domain/Currency.ts"
 import { showPayment } from "../Payments/paymentOperations.ts"
 import { ask, isDaemonAt } from "./askDaemon.ts"
 import { UsageError } from "./commonOptions.ts"
-import { untilStopped } from "./invoked.ts"
 import { loadSandbox, localChain, sandboxConfig, sandboxConfigPath } from "./localChain.ts"
 import { print } from "./Output.ts"
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { RateLimiter } from "../../../src/Chains/rpc/RateLimiter.ts"
+import { RateLimiter } from "../../../src/Chains/rpc/batching.ts"
 
 const start = 1_800_000_000_000
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest"
-import { classifyError } from "../../../src/Chains/rpc/classifyError.ts"
+import { classifyError } from "../../../src/Chains/rpc/batchResponse.ts"
 
 const stateRoot = "0x669c5301b4a7abb7d1cd82d98f1c8a0d39e4dc0c3f807086c73e3172eb0c256f"
 

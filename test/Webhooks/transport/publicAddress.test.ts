@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
 import ipaddr from "ipaddr.js"
-import { isMetadata, isPublic } from "../../../src/Webhooks/transport/publicAddress.ts"
+import { isMetadata, isPublic } from "../../../src/Webhooks/transport/TargetGuard.ts"
 import { addresses, stated, toBytes } from "../../lib/registries.ts"
 
 it("agrees with the registries at the edges of every block, and anywhere", () => {
