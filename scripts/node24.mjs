@@ -1,6 +1,6 @@
 // npm run test:node24: npm test on Node 24, which production has, in a clone of the last commit. npm brings that Node.
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -25,6 +25,8 @@ if (!existsSync(bin)) {
 }
 const clone = mkdtempSync(join(tmpdir(), "tilld-node24-"))
 process.on("exit", () => rmSync(clone, { recursive: true, force: true }))
+// Some tests run as other users.
+chmodSync(clone, 0o755)
 run("git", ["clone", "--quiet", root, clone])
 const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
 delete env.npm_execpath

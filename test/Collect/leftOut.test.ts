@@ -15,7 +15,7 @@ import { tilldAtTerminal } from "./atTerminal.ts"
 import { type Collecting, collecting, holdsExactly, someone } from "./collecting.ts"
 import { inFrontOf } from "./inFront.ts"
 import { refusal } from "./refusal.ts"
-import { eventually, network, openShop } from "./shop.ts"
+import { eventually, network, onceDeep, openShop } from "./shop.ts"
 
 const usd = 10n ** 6n
 const ether = 10n ** 18n
@@ -177,7 +177,7 @@ it.scopedLive(
         ...[...more, ...config]
       ]
       const said = new RegExp(`${open?.id}: it is worth 0.01 USD, and its gas costs \\d+\\.\\d\\d`)
-      const refused = yield* tilld(command("json", "--json"))
+      const refused = yield* onceDeep(command("json", "--json"))
       expect([refused.code, existsSync(file("json"))]).toEqual([2, false])
       expect(refused.stderr).toMatch(said)
       expect(refused.stderr).toContain("--below-gas plans it all the same")

@@ -9,7 +9,7 @@ import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { sponsorAddress } from "../../src/Settings/hdWallet.ts"
 import { localChain, makeHome, pay, serve } from "../lib/daemon.ts"
-import { tilldJson } from "../lib/tilld.ts"
+import { tilld } from "../lib/tilld.ts"
 
 const ether = 10n ** 18n
 export const network = ["--chain", "ethereum", "--mode", "test"]
@@ -23,6 +23,10 @@ export const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, fits: (answer: 
       while: (error) => error === "not yet"
     }
   )
+
+/** Runs a command again until what it is about has its confirmations. */
+export const onceDeep = (args: ReadonlyArray<string>) =>
+  eventually(tilld(args), ({ stderr }) => !stderr.includes("decide once it has them"))
 
 export interface ShopOptions {
   /** Starts what everything asks in place of the chain. */
@@ -66,10 +70,11 @@ export const openShop = Effect.fnUntraced(function* ({
     ({ body }) => body.data
   )
   const file = (name: string) => join(home.folder, name)
-  const plan = (name: string, ...args: ReadonlyArray<string>) =>
-    tilldJson<{ readonly moves: number; readonly leftOut: Plan["leftOut"] }>([
-      ...["sweep", "plan", ...network, ...args, "-o", file(name), ...config]
-    ])
+  const plan = Effect.fnUntraced(function* (name: string, ...args: ReadonlyArray<string>) {
+    const made = yield* onceDeep(["sweep", "plan", ...network, ...args, "-o", file(name), "--json", ...config])
+    if (made.code !== 0) return yield* Effect.dieMessage(made.stderr)
+    return JSON.parse(made.stdout) as { readonly moves: number; readonly leftOut: Plan["leftOut"] }
+  })
   const sign = Effect.fnUntraced(function* (name: string) {
     const made = JSON.parse(readFileSync(file(name), "utf8")) as Plan
     const signed = yield* signPlan(made, home.seed(), { allow: [], feeCeiling: 10n ** 15n })

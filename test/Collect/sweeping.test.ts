@@ -21,7 +21,7 @@ it.scopedLive(
   "collects what has come, and late coin at a swept address is seen afterwards",
   () =>
     Effect.gen(function* () {
-      const { chain, config, daemon, exceptions, file, home, paid, plan, sign } = yield* openShop()
+      const { chain, config, daemon, exceptions, file, home, paid, plan, sign, until } = yield* openShop()
       const payments = yield* Effect.all(
         [paid("USDC", 25n * usd), paid("USDC", 30n * usd), paid("USDT", 40n * usd), paid("ETH", ether / 10n)],
         { concurrency: "unbounded" }
@@ -29,6 +29,7 @@ it.scopedLive(
       const open = yield* daemon.create({ chain: "ethereum", currency: "USDC", amount: `${5n * usd}` })
       yield* chain.payToken({ symbol: "USDC", to: open.address as Address, amount: 1n * usd })
 
+      yield* until(open, "detecting")
       const waiting = yield* tilldJson<ReadonlyArray<UnsweptRow>>(["addresses", "--unswept", ...config])
       expect(new Map(waiting.map(({ address, usd, waitsFor }) => [address, [usd, waitsFor]]))).toEqual(
         new Map([

@@ -165,7 +165,7 @@ const needsProcess = /^(serve|sandbox|listen|restore|backup|wallet|secrets|sweep
 /** Runs a command of `tilld` to its end, in this process where nothing tells the difference. */
 export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}): Effect.Effect<Ended> => {
   const { binary, cwd, env, input } = options
-  const isPlain = binary === undefined && cwd === undefined && input === undefined
+  const isPlain = [binary, cwd, input, env?.NODE_OPTIONS].every((given) => given === undefined)
   if (!isPlain || needsProcess.test(args.join(" "))) return tilldProcess(args, options)
   return Effect.promise(async () => {
     const [{ commandLine }, { runCommand }, { LogSink }] = await Promise.all([
