@@ -6,6 +6,13 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 /** Suites of `npm run test:long`, which is mode `long`. */
 const long = ["test/{crash,load}/*.test.ts"]
 
+/** All suites of a mode; `test` has all that are not long. Some suites do more in another mode. */
+const suites: Readonly<Record<string, ReadonlyArray<string>>> = {
+  test: ["test/**/*.test.ts"],
+  long: [...long, "test/Checkout/manyStreams.http.test.ts"],
+  load: ["test/load/*.test.ts"]
+}
+
 /** Milliseconds of each suite in earlier runs here, as `scripts/vitest-reporter.mjs` notes them. */
 const times: Readonly<Record<string, number>> = existsSync("node_modules/.cache/suites.json")
   ? JSON.parse(readFileSync("node_modules/.cache/suites.json", "utf8"))
@@ -23,10 +30,11 @@ class SlowestFirst extends BaseSequencer {
 
 export default defineConfig(({ mode }) => ({
   test: {
-    include: mode === "long" ? long : ["test/**/*.test.ts"],
-    exclude: mode === "long" ? [] : [...configDefaults.exclude, ...long],
+    include: [...(suites[mode] ?? [])],
+    env: { TEST_MODE: mode },
+    exclude: mode === "test" ? [...configDefaults.exclude, ...long] : [],
     // They judge times, and flood the machine.
-    fileParallelism: mode !== "long",
+    fileParallelism: mode === "test",
     globalSetup: "test/lib/build.ts",
     // Four processes on two cores: suites of a daemon wait for it most of the time. Each process loads the program once
     // for all suites, which takes a third of the time that loading it for each does. None ends before the others: tinypool
@@ -38,8 +46,8 @@ export default defineConfig(({ mode }) => ({
     sequence: { sequencer: SlowestFirst },
     // Within a suite, concurrent tests share its chains and its core.
     maxConcurrency: 4,
-    // What hangs ends: no measure of speed, on any machine.
-    testTimeout: 300_000,
+    // What hangs ends: no measure of speed, on any machine. Floods of a minute each take most of an hour.
+    testTimeout: mode === "load" ? 7_200_000 : 300_000,
     hookTimeout: 300_000,
     teardownTimeout: 20_000,
     retry: 0

@@ -11,7 +11,7 @@ process.chdir(fileURLToPath(new URL("..", import.meta.url)))
 const parts = {
   suites: ["node_modules/.bin/vitest", "run", "--mode", "long"],
   sim: ["npm", "run", "sim", "--", "--seeds", "300"],
-  fuzz: ["npm", "run", "test:fuzz", "--", "--count", "2000"],
+  fuzz: ["npm", "run", "test:fuzz", "--", "--count", "4000"],
   bench: ["npm", "run", "bench", "--", "create", "reads", "start", "units", "paint", "--rows=100000", "--tries=3"]
 }
 

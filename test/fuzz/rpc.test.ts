@@ -6,18 +6,18 @@ import { fuzzAnswers } from "./rpc/fuzzAnswers.ts"
 
 const seed = 1
 
-// `npm run test:fuzz` makes 20,000, of a new seed each time.
+// `npm run test:long` makes 4,000 and `npm run test:fuzz` 20,000, of a new seed each time.
 it.live(
-  "4,000 answers of a provider, nearly all of them wrong: none ends the watcher, no money comes or goes by them, none is kept",
+  "1,500 answers of a provider, nearly all of them wrong: none ends the watcher, no money comes or goes by them, none is kept",
   () =>
     Effect.gen(function* () {
-      const { counts, faults, garbage, heaps, leftBehind, lives, made, waiting } = yield* fuzzAnswers(seed, 4_000)
+      const { counts, faults, garbage, heaps, leftBehind, lives, made, waiting } = yield* fuzzAnswers(seed, 1_500)
       expect(faults).toEqual([])
-      expect(made).toBeGreaterThanOrEqual(4_000)
+      expect(made).toBeGreaterThanOrEqual(1_500)
       // The outcomes that the responses must reach, or they test nothing.
       const methods = ["eth_chainId", "eth_getBlockByNumber", "eth_getLogs", "eth_getBalance", "eth_call"]
       for (const name of ["value", "lie", "envelope", "text", "fault", "size", "nothing", ...methods]) {
-        expect([name, (counts.get(name) ?? 0) > 10]).toEqual([name, true])
+        expect([name, (counts.get(name) ?? 0) > 3]).toEqual([name, true])
       }
       expect(garbage).toBeGreaterThan(made / 10)
       // Two of each life's three payments are paid.

@@ -1,18 +1,20 @@
-import { manyAddresses } from "./Attack.ts"
+/** Linux answers at every address of 127.0.0.0/8; elsewhere all attackers are one client, and the only one. */
+export const manyAddresses = process.platform === "linux"
 
 /** The orders of the flooding process. */
 export interface FloodOrder {
   readonly port: number
-  readonly name: FloodName
+  /** How many connections flood in which ways. */
+  readonly counts: FloodCounts
+  /** For so long connections are made again whenever they are closed; absent: none is, until the server has ended all. */
+  readonly seconds?: number
   /** Of an account of the attackers' own. */
   readonly key: string
   /** Paths of checkout pages, one for each client. */
   readonly pages: ReadonlyArray<string>
-  readonly connections: number
-  readonly seconds: number
 }
 
-/** One way to flood a daemon, over connections that are made again whenever they are closed. */
+/** One way to flood a daemon. */
 interface Flood {
   /** What a connection sends first; connections are numbered. */
   readonly says: (order: FloodOrder, connection: number) => string
@@ -20,6 +22,8 @@ interface Flood {
   readonly next: "ask" | "drip" | "reset" | "wait"
   /** Requests under way at once, where it asks. */
   readonly pipelined?: number
+  /** The address that all of them come from. */
+  readonly from?: string
 }
 
 /** Addresses that the connections come from, in turn. */
@@ -37,9 +41,16 @@ const tinyChunks = "1\r\n \r\n".repeat(65_000)
 /** More than a request may have. */
 const padding = "x".repeat(128 * 1024)
 
-/** All ways. A daemon that stands one of them must stand them all. */
-export const floods = {
+/** What strangers may do that ask for nothing; `kept` is a connection that is kept after one request. */
+const silent = {
   idle: { says: () => "", next: "wait" },
+  kept: { says: () => get("/healthz"), next: "wait" },
+  greedy: { says: () => "", next: "wait", from: "127.0.2.1" }
+} as const satisfies Readonly<Record<string, Flood>>
+
+/** All ways that have no end. A daemon that stands one of them must stand them all. */
+const endless = {
+  idle: silent.idle,
   "slow headers": { says: () => post("x-slow: "), next: "drip" },
   "slow bodies": { says: () => post("content-length: 60000\r\n\r\n"), next: "drip" },
   "tiny chunks": { says: () => `${post("transfer-encoding: chunked\r\n\r\n")}${tinyChunks}`, next: "wait" },
@@ -53,14 +64,14 @@ export const floods = {
     says: () => `${post("transfer-encoding: chunked\r\n\r\n")}0\r\n${"a:\r\n".repeat(16_000)}\r\n`,
     next: "wait"
   },
+  "big headers": { says: () => get("/v1/payments", `x-large: ${"x".repeat(256 * 1024)}\r\n`), next: "wait" },
+  streams: { says: (order, connection) => get(`${pageOf(order, connection)}/events`), next: "wait" },
   "unknown keys": {
     says: (_, connection) => get("/v1/payments", `x-api-key: svc_test_${connection}\r\n`),
     next: "ask"
   },
   pipelines: asks("/readyz", 32),
   resets: { says: () => get("/readyz"), next: "reset" },
-  streams: { says: (order, connection) => get(`${pageOf(order, connection)}/events`), next: "wait" },
-  "big headers": { says: () => get("/v1/payments", `x-large: ${"x".repeat(256 * 1024)}\r\n`), next: "wait" },
   "checkout pages": { says: (order, connection) => get(pageOf(order, connection)), next: "ask" },
   readiness: asks("/readyz"),
   reference: asks("/docs"),
@@ -68,9 +79,10 @@ export const floods = {
   "nothing there": asks("/v1/nothing")
 } as const satisfies Readonly<Record<string, Flood>>
 
-export type FloodName = keyof typeof floods
-export const floodNames = Object.keys(floods) as ReadonlyArray<FloodName>
-export const floodOf = (name: FloodName): Flood => floods[name]
+export type FloodName = keyof typeof endless | keyof typeof silent
+export type FloodCounts = Readonly<Partial<Record<FloodName, number>>>
+export const endlessNames = Object.keys(endless) as ReadonlyArray<keyof typeof endless>
+export const floodOf = (name: FloodName): Flood => ({ ...endless, ...silent })[name]
 
-/** How many answers came, by status, and how many connections were closed. */
-export type Answers = Readonly<Record<string, number>>
+/** How many answers came to a flood, by status, and how many connections were `closed` without one. */
+export type Answers = Readonly<Partial<Record<FloodName, Readonly<Record<string, number>>>>>

@@ -4,9 +4,8 @@ import { quantile } from "../bench/Figure.ts"
 import { memoryOf } from "../bench/memory.ts"
 import { start } from "../bench/processes.ts"
 import { openSocketsOf } from "../lib/offlineDaemon.ts"
-import type { Attack, Counts, Outcomes } from "./Attack.ts"
-import { type Answers, type FloodName, type FloodOrder, clients as floodingClients } from "./Flood.ts"
-import type { NeighbourOrder, Tried } from "./Neighbour.ts"
+import { type Answers, type FloodCounts, type FloodOrder, clients as floodingClients, manyAddresses } from "./Flood.ts"
+import type { Tried } from "./hostile.ts"
 import { createStranger, type Shop } from "./Shop.ts"
 
 /** What a well-behaved client has seen. */
@@ -35,27 +34,17 @@ export interface Beside {
   readonly underAttack: Traffic
   /** Of the daemon in MiB; NaN where the machine does not tell. */
   readonly memory: { readonly before: number; readonly most: number }
+  /** The least memory in the ordinary time behind the attack; NaN where there was none. */
+  readonly rested: number
   /** Of the daemon, before the attack and when its last connection has ended. */
   readonly sockets: { readonly before: number; readonly after: number }
-}
-
-export interface Report extends Beside {
-  readonly outcomes: Outcomes
-}
-
-export interface FloodReport extends Beside {
-  readonly answers: Answers
-  /** The least memory in MiB in the ordinary time behind the flood. */
-  readonly rested: number
-}
-
-export interface NeighbourReport extends Beside {
-  readonly tried: Tried
 }
 
 interface Pace {
   readonly breath: string
   readonly quietPayments: number
+  /** Of ordinary traffic afterwards. */
+  readonly rest?: Duration.DurationInput
 }
 
 const clients = 4
@@ -131,52 +120,6 @@ const behave = ({ arrived, nextKey, port }: Shop, breath: string, goesOn: (payme
     } satisfies Traffic
   }).pipe(Effect.scoped)
 
-const parse = <A>(line: string) => JSON.parse(line) as A
-
-/** Runs a process of attackers against a daemon beside a well-behaved client; returns its last output and the measurements. */
-const beside = Effect.fnUntraced(function* (
-  daemon: Shop,
-  script: string,
-  order: Attack | FloodOrder | NeighbourOrder,
-  { breath, quietPayments }: Pace
-) {
-  const quiet = yield* behave(daemon, breath, (payments) => payments < quietPayments)
-  const before = { memory: memoryOf(daemon.pid, "now"), sockets: openSocketsOf(daemon.pid) ?? Number.NaN }
-  let isOver = false
-  let most = before.memory
-  const watch = Effect.sync(() => {
-    most = Math.max(most, memoryOf(daemon.pid, "now"))
-  })
-  yield* Effect.forkScoped(Effect.repeat(watch, glance))
-  const traffic = yield* Effect.forkScoped(behave(daemon, breath, () => !isOver))
-
-  const args = ["--import", "./scripts/typescript.mjs", script, JSON.stringify(order)]
-  const attackers = yield* start(args, parse<{ readonly opened: number }>)
-  const last = (yield* attackers.ended).trim().split("\n").at(-1) ?? ""
-  isOver = true
-  const underAttack = yield* Fiber.join(traffic)
-  const sockets = Effect.sync(() => openSocketsOf(daemon.pid) ?? Number.NaN)
-  // A refused connection waits for its refusal, five seconds at most, and one more for its client to read it.
-  const after = yield* Effect.retry(
-    Effect.filterOrFail(sockets, (open) => !(open > before.sockets)),
-    Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(200))
-  ).pipe(Effect.orElse(() => sockets))
-  const seen: Beside = {
-    quiet,
-    underAttack,
-    memory: { before: before.memory, most },
-    sockets: { before: before.sockets, after }
-  }
-  return { last, seen }
-}, Effect.scoped)
-
-/** Opens hostile connections to a daemon, and returns what each has seen. */
-export const abuse = Effect.fn("test.abuse")(function* (daemon: Shop, counts: Counts, pace: Pace) {
-  const attack: Attack = { port: daemon.port, counts }
-  const { last, seen } = yield* beside(daemon, "test/load/attackers.ts", attack, pace)
-  return { ...seen, ...parse<Pick<Report, "outcomes">>(last) } satisfies Report
-})
-
 /**
  * Ordinary traffic for so long; gives the least memory that the daemon had meanwhile. One look would tell how long ago the
  * last collection of garbage was: by ordinary traffic alone such looks differ by a quarter, the least of a minute by a tenth.
@@ -192,8 +135,57 @@ export const rest = Effect.fn("test.rest")(function* (daemon: Shop, time: Durati
   return least
 }, Effect.scoped)
 
+const parse = <A>(line: string) => JSON.parse(line) as A
+
+/** Runs a process of attackers against a daemon beside a well-behaved client; returns the measurements and its last line. */
+const beside = <Said>(script: string) =>
+  Effect.fnUntraced(function* (daemon: Shop, order: object, { breath, quietPayments, rest: restTime }: Pace) {
+    const quiet = yield* behave(daemon, breath, (payments) => payments < quietPayments)
+    const sockets = Effect.sync(() => openSocketsOf(daemon.pid) ?? Number.NaN)
+    const before = { memory: memoryOf(daemon.pid, "now"), sockets: yield* sockets }
+    let isOver = false
+    let most = before.memory
+    const watch = Effect.sync(() => {
+      most = Math.max(most, memoryOf(daemon.pid, "now"))
+    })
+    yield* Effect.forkScoped(Effect.repeat(watch, glance))
+    const traffic = yield* Effect.forkScoped(behave(daemon, breath, () => !isOver))
+
+    const args = ["--import", "./scripts/typescript.mjs", `test/load/${script}`]
+    const attackers = yield* start([...args, JSON.stringify({ port: daemon.port, ...order })], parse<object>)
+    const last = (yield* attackers.ended).trim().split("\n").at(-1) ?? ""
+    isOver = true
+    const underAttack = yield* Fiber.join(traffic)
+    // A refused connection waits for its refusal, five seconds at most, and one more for its client to read it.
+    const after = yield* Effect.retry(
+      Effect.filterOrFail(sockets, (open) => !(open > before.sockets)),
+      Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(200))
+    ).pipe(Effect.orElse(() => sockets))
+    const seen: Beside = {
+      quiet,
+      underAttack,
+      memory: { before: before.memory, most },
+      rested: restTime === undefined ? Number.NaN : yield* rest(daemon, restTime, breath),
+      sockets: { before: before.sockets, after }
+    }
+    return { ...seen, ...parse<Said>(last) }
+  }, Effect.scoped)
+
+const besideFlood = beside<{ readonly answers: Answers }>("flooders.ts")
+
+/** The same with floods for so many seconds, or until the daemon has ended their connections; what is left of it after a rest. */
+export const flood = (
+  daemon: Shop,
+  strangers: Strangers,
+  counts: FloodCounts,
+  { seconds, ...pace }: Pace & Pick<FloodOrder, "seconds">
+) => besideFlood(daemon, { counts, seconds, ...strangers }, pace)
+
+/** The same with hostile neighbours: a provider, a merchant, receivers. */
+export const besideNeighbours = beside<{ readonly tried: Tried }>("hostile.ts")
+
 /** The path of a new payment's page. */
-export const checkoutOf = (daemon: Shop) =>
+const checkoutOf = (daemon: Shop) =>
   Effect.promise(async () => {
     const answer = await request(`http://127.0.0.1:${daemon.port}/v1/payments`, {
       method: "POST",
@@ -205,39 +197,30 @@ export const checkoutOf = (daemon: Shop) =>
   })
 
 /** What strangers need to flood a daemon: a key of their own, and checkout pages. */
-export const strangersOf = Effect.fn("test.strangersOf")(function* (daemon: Shop) {
-  const pages = yield* Effect.replicateEffect(checkoutOf(daemon), floodingClients)
-  return { key: yield* createStranger(daemon), pages }
+export const strangersOf = Effect.fn("test.strangersOf")(function* (daemon: Shop, pages = floodingClients) {
+  return { key: yield* createStranger(daemon), pages: yield* Effect.replicateEffect(checkoutOf(daemon), pages) }
 })
 
-export type Strangers = Effect.Effect.Success<ReturnType<typeof strangersOf>>
+type Strangers = Effect.Effect.Success<ReturnType<typeof strangersOf>>
 
-interface FloodPace extends Pace {
-  readonly connections: number
-  readonly seconds: number
-  /** Of ordinary traffic afterwards. */
-  readonly rest: Duration.DurationInput
-}
-
-/** The same with a flood, and what is left of it after a time of ordinary traffic. */
-export const flood = Effect.fn("test.flood")(function* (
-  daemon: Shop,
-  strangers: Strangers,
-  name: FloodName,
-  { connections, rest: restTime, seconds, ...pace }: FloodPace
-) {
-  const order: FloodOrder = { port: daemon.port, name, connections, seconds, ...strangers }
-  const { last, seen } = yield* beside(daemon, "test/load/flooders.ts", order, pace)
-  const rested = yield* rest(daemon, restTime, pace.breath)
-  return { ...seen, rested, ...parse<Pick<FloodReport, "answers">>(last) } satisfies FloodReport
-})
-
-/** The same with hostile neighbours: a provider, a merchant, receivers. */
-export const besideNeighbours = Effect.fn("test.besideNeighbours")(function* (
-  daemon: Shop,
-  order: NeighbourOrder,
-  pace: Pace
-) {
-  const { last, seen } = yield* beside(daemon, "test/load/hostile.ts", order, pace)
-  return { ...seen, ...parse<Pick<NeighbourReport, "tried">>(last) } satisfies NeighbourReport
+/**
+ * Payers who look at a payment's page once, one after the other, each from an address that has asked for nothing before.
+ * A payer who looks again may wait as long as all others: for how long depends on the machine. `seen` ends it.
+ */
+export const payers = Effect.fn("test.payers")(function* (daemon: Shop) {
+  const path = yield* checkoutOf(daemon)
+  const statuses: Array<number> = []
+  const waits: Array<number> = []
+  const look = Effect.promise(async () => {
+    const localAddress = `127.0.4.${1 + waits.length}`
+    const client = new Client(`http://127.0.0.1:${daemon.port}`, manyAddresses ? { localAddress } : {})
+    const began = performance.now()
+    const { body, statusCode } = await client.request({ method: "GET", path })
+    await body.dump()
+    statuses.push(statusCode)
+    waits.push(performance.now() - began)
+    await client.destroy()
+  })
+  const looking = yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced("500 millis")))
+  return { seen: Effect.as(Fiber.interrupt(looking), { statuses, waits }) }
 })

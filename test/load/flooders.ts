@@ -1,24 +1,24 @@
 import { connect, type Socket } from "node:net"
 import { Duration, Effect, Schedule } from "effect"
-import { manyAddresses } from "./Attack.ts"
-import { type Answers, clients, type FloodOrder, floodOf } from "./Flood.ts"
+import { type Answers, clients, type FloodName, type FloodOrder, floodOf, manyAddresses } from "./Flood.ts"
 
-// The flooding clients, in a separate process: node flooders.ts '{"name":"idle","port":…}'. Prints a line once they have
-// begun, and one when their time is over: the responses that they got.
+// The hostile clients, in a separate process: node flooders.ts '{"counts":{"idle":100},"port":…}'. Prints a line once they
+// are there, and one when their time is over, or the server has ended the last of them: the responses that they got.
 const order = JSON.parse(process.argv[2] ?? "") as FloodOrder
-const { pipelined = 1, says, next } = floodOf(order.name)
-const answers: Record<string, number> = {}
-const open = new Set<Socket>()
+const answers: Partial<Record<FloodName, Record<string, number>>> = {}
+const open = new Map<Socket, FloodName>()
 let isOver = false
 
 const headEnd = "\r\n\r\n"
 
-const count = (outcome: string) => {
-  answers[outcome] = (answers[outcome] ?? 0) + 1
+const count = (name: FloodName, outcome: string) => {
+  const counts = answers[name] ?? {}
+  counts[outcome] = (counts[outcome] ?? 0) + 1
+  answers[name] = counts
 }
 
-/** Counts answers in a stream of bytes, each by its Content-Length. Nothing is counted behind one that has none. */
-const counter = (onAnswer: () => void) => {
+/** Finds answers in a stream of bytes, each by its Content-Length. None is found behind one that has none. */
+const finder = (onAnswer: (status: string) => void) => {
   let head = ""
   let left = 0
   return (chunk: Buffer) => {
@@ -39,40 +39,60 @@ const counter = (onAnswer: () => void) => {
       at += end + headEnd.length - head.length
       head = ""
       left = Number(/content-length: (\d+)/i.exec(text)?.[1] ?? Number.POSITIVE_INFINITY)
-      count(text.slice(9, 12))
-      onAnswer()
+      onAnswer(text.slice(9, 12))
     }
   }
 }
 
-const flood = (connection: number, text: Buffer) => {
-  if (isOver) return
-  const localAddress = manyAddresses ? `127.0.3.${1 + (connection % clients)}` : undefined
-  const socket = connect({ host: "127.0.0.1", port: order.port, ...(localAddress && { localAddress }) })
-  open.add(socket)
-  const again = () => void (next === "ask" && socket.write(text))
-  socket.on("connect", () => {
-    if (next === "reset") socket.write(text, () => socket.resetAndDestroy())
-    else for (let i = 0; i < pipelined; i++) socket.write(text)
+/** Opens a connection; completes when it is there, or closed. */
+const flood = (name: FloodName, connection: number): Effect.Effect<void> =>
+  Effect.async((resume) => {
+    const { from = `127.0.3.${1 + (connection % clients)}`, next, pipelined = 1, says } = floodOf(name)
+    const text = Buffer.from(says(order, connection), "latin1")
+    const socket = connect({ host: "127.0.0.1", port: order.port, ...(manyAddresses && { localAddress: from }) })
+    open.set(socket, name)
+    let isAnswered = false
+    const answered = (status: string) => {
+      isAnswered = true
+      count(name, status)
+      if (next === "ask") socket.write(text)
+    }
+    socket.on("connect", () => {
+      if (next === "reset") socket.write(text, () => socket.resetAndDestroy())
+      else for (let i = 0; i < pipelined; i++) socket.write(text)
+      resume(Effect.void)
+    })
+    socket.on("data", finder(answered))
+    socket.on("error", () => undefined)
+    socket.on("close", () => {
+      open.delete(socket)
+      if (!isAnswered) count(name, "closed")
+      resume(Effect.void)
+      if (order.seconds !== undefined && !isOver) setImmediate(() => Effect.runFork(flood(name, connection)))
+    })
   })
-  socket.on("data", counter(again))
-  socket.on("error", () => undefined)
-  socket.on("close", () => {
-    open.delete(socket)
-    count("closed")
-    setImmediate(flood, connection, text)
-  })
-}
-
-for (let i = 0; i < order.connections; i++) flood(i, Buffer.from(says(order, i), "latin1"))
-process.stdout.write(`${JSON.stringify({ opened: order.connections })}\n`)
 
 const drip = Effect.sync(() => {
-  for (const socket of open) if (socket.writable) socket.write("x")
+  for (const [socket, name] of open) if (floodOf(name).next === "drip" && socket.writable) socket.write("x")
 })
-const dripping = next === "drip" ? Effect.repeat(drip, Schedule.spaced("1 second")) : Effect.never
-await Effect.runPromise(Effect.timeoutOption(dripping, Duration.seconds(order.seconds)))
-isOver = true
-for (const socket of open) socket.destroy()
-const said: { readonly answers: Answers } = { answers }
-process.stdout.write(`${JSON.stringify(said)}\n`)
+
+/** The server would bear those that are kept for a minute. */
+const areEnded = Effect.repeat(
+  Effect.sync(() => [...open.values()].every((name) => name === "kept")),
+  { until: (ended) => ended, schedule: Schedule.spaced("50 millis") }
+)
+
+const main = Effect.gen(function* () {
+  const names = Object.entries(order.counts) as ReadonlyArray<[FloodName, number]>
+  const all = names.flatMap(([name, count]) => Array.from({ length: count }, () => name))
+  yield* Effect.forEach(all, flood, { concurrency: 100, discard: true })
+  process.stdout.write(`${JSON.stringify({ opened: all.length })}\n`)
+  yield* Effect.fork(Effect.repeat(drip, Schedule.spaced("1 second")))
+  yield* order.seconds === undefined ? areEnded : Effect.sleep(Duration.seconds(order.seconds))
+  isOver = true
+  for (const socket of open.keys()) socket.destroy()
+  const said: { readonly answers: Answers } = { answers }
+  process.stdout.write(`${JSON.stringify(said)}\n`)
+})
+
+await Effect.runPromise(main)

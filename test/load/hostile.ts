@@ -3,10 +3,26 @@ import { createServer as createHttpServer } from "node:http"
 import { type AddressInfo, createServer, type Server } from "node:net"
 import { Duration, Effect } from "effect"
 import { Pool } from "undici"
-import type { Neighbour, NeighbourOrder } from "./Neighbour.ts"
 
-// A hostile neighbour in a separate process: node hostile.ts '{"who":["merchant"],…}'. Prints a line once it has begun,
-// and one when its time is over: what it has tried.
+export type Neighbour = "merchant" | "receivers" | "provider"
+
+/** The orders of this process. */
+interface NeighbourOrder {
+  readonly who: ReadonlyArray<Neighbour>
+  readonly port: number
+  /** Of an account of the attacker's own. */
+  readonly key: string
+  /** Where the other chain's provider is expected. */
+  readonly providerPort: number
+  readonly seconds: number
+}
+
+/** How much harm was tried, by kind: requests by status, connections that were kept, answers that were given. */
+export type Tried = Readonly<Record<string, number>>
+
+// Hostile neighbours in a separate process: a merchant that uses all that one key allows; receivers of such a merchant that
+// accept connections and never respond; and another chain's provider whose responses are meant to stall their reader.
+// node hostile.ts '{"who":["merchant"],…}' prints a line once it has begun, and one when its time is over: what it has tried.
 const order = JSON.parse(process.argv[2] ?? "") as NeighbourOrder
 const { key, port, providerPort, seconds, who } = order
 const tried: Record<string, number> = {}
