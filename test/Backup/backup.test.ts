@@ -9,7 +9,6 @@ import fs, {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { syncBuiltinESMExports } from "node:module"
 import { basename, join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect } from "@effect/vitest"
@@ -24,6 +23,7 @@ import { backUp, backUpEvery, backupName, keptIn, removeOld } from "../../src/Ba
 import { withDashLast } from "../../src/commands/backup.ts"
 import { configuration } from "../commands/installation.ts"
 import { built, PATH } from "../lib/processes.ts"
+import { replaceFs } from "../lib/replacedFs.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld } from "../lib/tilld.ts"
@@ -32,59 +32,25 @@ import { asShipped, change, installation, paid, query, wallet } from "./backing.
 const recipient = Effect.promise(() => generateX25519Identity().then(identityToRecipient))
 
 /** On a file system without hard links, such as FAT: no test may mount one. */
-const withoutHardLinks = Effect.acquireRelease(
-  Effect.sync(() => {
-    const { linkSync } = fs
-    fs.linkSync = () => {
-      throw Object.assign(new Error("EPERM: operation not permitted, link"), { code: "EPERM" })
-    }
-    syncBuiltinESMExports()
-    return linkSync
-  }),
-  (linkSync) =>
-    Effect.sync(() => {
-      fs.linkSync = linkSync
-      syncBuiltinESMExports()
-    })
-)
+const withoutHardLinks = replaceFs({
+  linkSync: () => {
+    throw Object.assign(new Error("EPERM: operation not permitted, link"), { code: "EPERM" })
+  }
+})
 
 /** On a disk with so many bytes free. */
-const withFree = (bavail: number) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const { statfsSync } = fs
-      Object.assign(fs, { statfsSync: () => ({ bavail, bsize: 1 }) })
-      syncBuiltinESMExports()
-      return statfsSync
-    }),
-    (statfsSync) =>
-      Effect.sync(() => {
-        fs.statfsSync = statfsSync
-        syncBuiltinESMExports()
-      })
-  )
+const withFree = (bavail: number) => replaceFs({ statfsSync: (() => ({ bavail, bsize: 1 })) as never })
 
 /** Names in the folder each time that it was synced. */
-const namesAtSyncs = (folder: string) =>
-  Effect.gen(function* () {
-    const synced: Array<ReadonlyArray<string>> = []
-    const { fsyncSync } = fs
-    yield* Effect.acquireRelease(
-      Effect.sync(() => {
-        fs.fsyncSync = (descriptor) => {
-          if (fs.fstatSync(descriptor).ino === statSync(folder).ino) synced.push(readdirSync(folder))
-          fsyncSync(descriptor)
-        }
-        syncBuiltinESMExports()
-      }),
-      () =>
-        Effect.sync(() => {
-          fs.fsyncSync = fsyncSync
-          syncBuiltinESMExports()
-        })
-    )
-    return synced
-  })
+const namesAtSyncs = (folder: string) => {
+  const synced: Array<ReadonlyArray<string>> = []
+  const { fsyncSync } = fs
+  const syncing = (descriptor: number) => {
+    if (fs.fstatSync(descriptor).ino === statSync(folder).ino) synced.push(readdirSync(folder))
+    fsyncSync(descriptor)
+  }
+  return Effect.as(replaceFs({ fsyncSync: syncing }), synced)
+}
 
 describe("tilld backup", () => {
   liveTest("writes a database followed by its manifest, with mode 0600, and records the time", function* () {
@@ -116,44 +82,40 @@ describe("tilld backup", () => {
     expect(beside().filter((name) => name.includes("partial"))).toEqual([])
   })
 
-  liveTest(
-    "writes only a new file, or over a regular one with --force, and never into the database's own",
-    function* () {
-      const { backUp, folder, path } = yield* installation
-      mkdirSync(join(folder, "some folder"))
-      writeFileSync(join(folder, "there"), "kept")
-      yield* change(join(folder, "plain.db"), "CREATE TABLE t (a)")
-      symlinkSync(join(folder, "there"), join(folder, "link"))
-      symlinkSync(join(folder, "nowhere"), join(folder, "dangling"))
-      const refused: ReadonlyArray<readonly [name: string, force: boolean, why: string]> = [
-        ["there", false, "exists: give another name, or --force"],
-        ["link", false, "exists"],
-        ["dangling", true, "is a link to a file that does not exist"],
-        ["some folder", true, "is a folder"],
-        ["there", true, "is not a backup, and --force replaces nothing else"],
-        ["plain.db", true, "is not a backup"],
-        ["data/master.key", true, "is not a backup"],
-        ["../../dev/null", true, "is not a regular file"],
-        ["nowhere/new.db", false, "it does not exist: make it, or mount its disk"],
-        ["there/new.db", false, "it is not a folder"],
-        ...["", "-wal", "-shm", ".lock"].map(
-          (suffix) => [`data/${basename(path)}${suffix}`, true, "belongs to the database"] as const
-        )
-      ]
-      for (const [name, force, why] of refused) {
-        const target = name === "../../dev/null" ? "../../../dev/null" : name
-        const error = yield* Effect.flip(backUp(target, { force }))
-        expect(error, name).toMatchObject({ _tag: "PathRefused", message: expect.stringContaining(why) })
-      }
-      expect(readFileSync(join(folder, "there"), "utf8")).toBe("kept")
-      rmSync(join(folder, "there"))
-      yield* backUp("there")
-      yield* backUp("link", { force: true, recipients: [yield* recipient] })
-      expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^age-encryption/)
-      yield* backUp("there", { force: true })
-      expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^SQLite format 3/)
+  liveTest("writes a new file, or with --force over a backup, and never into the database's own", function* () {
+    const { backUp, folder, path } = yield* installation
+    mkdirSync(join(folder, "some folder"))
+    writeFileSync(join(folder, "there"), "kept")
+    yield* change(join(folder, "plain.db"), "CREATE TABLE t (a)")
+    symlinkSync(join(folder, "there"), join(folder, "link"))
+    symlinkSync(join(folder, "nowhere"), join(folder, "dangling"))
+    const refused: ReadonlyArray<readonly [name: string, force: boolean, why: string]> = [
+      ["there", false, "exists: give another name, or --force"],
+      ["link", false, "exists"],
+      ["dangling", true, "is a link to a file that does not exist"],
+      ["some folder", true, "is a folder"],
+      ["there", true, "is not a backup, and --force replaces nothing else"],
+      ["plain.db", true, "is not a backup"],
+      ["data/master.key", true, "is not a backup"],
+      ["../../../dev/null", true, "is not a regular file"],
+      ["nowhere/new.db", false, "it does not exist: make it, or mount its disk"],
+      ["there/new.db", false, "it is not a folder"],
+      ...["", "-wal", "-shm", ".lock"].map(
+        (suffix) => [`data/${basename(path)}${suffix}`, true, "belongs to the database"] as const
+      )
+    ]
+    for (const [name, force, why] of refused) {
+      const error = yield* Effect.flip(backUp(name, { force }))
+      expect(error, name).toMatchObject({ _tag: "PathRefused", message: expect.stringContaining(why) })
     }
-  )
+    expect(readFileSync(join(folder, "there"), "utf8")).toBe("kept")
+    rmSync(join(folder, "there"))
+    yield* backUp("there")
+    yield* backUp("link", { force: true, recipients: [yield* recipient] })
+    expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^age-encryption/)
+    yield* backUp("there", { force: true })
+    expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^SQLite format 3/)
+  })
 
   liveTest("encrypts to every recipient, and refuses what is none", function* () {
     const { backUp, exists, folder, restore } = yield* installation

@@ -12,15 +12,19 @@ import fs, {
   truncateSync,
   writeFileSync
 } from "node:fs"
-import { syncBuiltinESMExports } from "node:module"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect, Redacted } from "effect"
+import { openIn } from "../../src/Backup/differences.ts"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
+import { renderRestored } from "../../src/commands/restore.ts"
 import { markFile } from "../../src/Payments/addresses/IndexMark.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Reader } from "../../src/Sql.ts"
+import { replaceFs } from "../lib/replacedFs.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { liveXpub } from "../lib/settings.ts"
+import { liveXpub, testChain } from "../lib/settings.ts"
 import { change, type Installation, installation, paid, query, wallet } from "./backing.ts"
 
 const payments = (path: string) =>
@@ -43,23 +47,13 @@ describe("tilld restore", () => {
         }
         return call()
       }
+      const isUnfollowed = (flags: unknown) => typeof flags === "number" && (flags & fs.constants.O_NOFOLLOW) !== 0
       // When it gets its mode.
-      Object.assign(fs, {
-        chmodSync: (...args: Parameters<typeof chmod>) => replaced(args[0], true, () => chmod(...args)),
-        openSync: (...args: Parameters<typeof open>) =>
-          replaced(args[0], typeof args[1] === "number" && (args[1] & fs.constants.O_NOFOLLOW) !== 0, () =>
-            open(...args)
-          )
+      const replacing = replaceFs({
+        chmodSync: (...args) => replaced(args[0], true, () => chmod(...args)),
+        openSync: (...args) => replaced(args[0], isUnfollowed(args[1]), () => open(...args))
       })
-      syncBuiltinESMExports()
-      const refused = yield* Effect.flip(restore("a.db", { force: true })).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            Object.assign(fs, { chmodSync: chmod, openSync: open })
-            syncBuiltinESMExports()
-          })
-        )
-      )
+      const refused = yield* Effect.scoped(Effect.zipRight(replacing, Effect.flip(restore("a.db", { force: true }))))
       expect(refused.message).toContain(`${path}.restoring cannot get its owner and mode`)
       expect(statSync(victim).mode & 0o777).toBe(0o600)
       expect(readFileSync(path).equals(before)).toBe(true)
@@ -85,49 +79,46 @@ describe("tilld restore", () => {
     expect(yield* query(path, "SELECT act, who FROM audit")).toEqual([{ act: "restore", who: "somebody" }])
   })
 
-  liveTest(
-    "replaces newer data with --force only: it keeps the database, jumps over it and lists the differences",
-    function* () {
-      const { backUp, path, restore } = yield* installation
-      yield* backUp("a.db")
-      yield* change(
-        path,
-        ...[3, 4].flatMap((index) => paid(index)),
-        "UPDATE payments SET status = 'detecting' WHERE id = 'pay_1'",
-        "UPDATE wallets SET jump = 7",
-        `INSERT INTO audit (at, via, who, act, detail) VALUES (9000, 'direct', 'ann', 'keys revoke', '{"id":"key_1"}')`
-      )
-      chmodSync(path, 0o600)
-      const before = readFileSync(path)
-      const error = yield* Effect.flip(restore("a.db"))
-      expect(error.message).toContain(`has handed out addresses of wallet ${wallet} up to 4, the backup up to 2`)
-      expect(error.message).toContain(
-        "has changes up to 1970-01-01T00:00:09.000Z, the backup up to 1970-01-01T00:00:02.000Z"
-      )
-      expect(readFileSync(path).equals(before)).toBe(true)
+  liveTest("replaces newer data with --force only: keeps it, jumps over it and lists the differences", function* () {
+    const { backUp, path, restore } = yield* installation
+    yield* backUp("a.db")
+    yield* change(
+      path,
+      ...[3, 4].flatMap((index) => paid(index)),
+      "UPDATE payments SET status = 'detecting' WHERE id = 'pay_1'",
+      "UPDATE wallets SET jump = 7",
+      `INSERT INTO audit (at, via, who, act, detail) VALUES (9000, 'direct', 'ann', 'keys revoke', '{"id":"key_1"}')`
+    )
+    chmodSync(path, 0o600)
+    const before = readFileSync(path)
+    const error = yield* Effect.flip(restore("a.db"))
+    expect(error.message).toContain(`has handed out addresses of wallet ${wallet} up to 4, the backup up to 2`)
+    expect(error.message).toContain(
+      "has changes up to 1970-01-01T00:00:09.000Z, the backup up to 1970-01-01T00:00:02.000Z"
+    )
+    expect(readFileSync(path).equals(before)).toBe(true)
 
-      const restored = yield* restore("a.db", { force: true })
-      expect(restored.lost).toMatchObject({
-        payments: 2,
-        lostPayments: [{ id: "pay_3", merchantRef: "order 3" }, { id: "pay_4" }],
-        changedPayments: 1,
-        acts: 1,
-        undone: [{ at: "1970-01-01T00:00:09.000Z", who: "ann", act: "keys revoke", detail: { id: "key_1" } }]
-      })
-      expect(restored.wallets).toMatchObject([{ from: 3, next: 1012 }])
-      expect(yield* payments(path)).toBe(3)
-      expect(yield* payments(restored.kept ?? "")).toBe(5)
-      expect((statSync(path).mode & 0o777).toString(8)).toBe("600")
-      expect(existsSync(`${path}-wal`)).toBe(false)
+    const restored = yield* restore("a.db", { force: true })
+    expect(restored.lost).toMatchObject({
+      payments: 2,
+      lostPayments: [{ id: "pay_3", merchantRef: "order 3" }, { id: "pay_4" }],
+      changedPayments: 1,
+      acts: 1,
+      undone: [{ at: "1970-01-01T00:00:09.000Z", who: "ann", act: "keys revoke", detail: { id: "key_1" } }]
+    })
+    expect(restored.wallets).toMatchObject([{ from: 3, next: 1012 }])
+    expect(yield* payments(path)).toBe(3)
+    expect(yield* payments(restored.kept ?? "")).toBe(5)
+    expect((statSync(path).mode & 0o777).toString(8)).toBe("600")
+    expect(existsSync(`${path}-wal`)).toBe(false)
 
-      // A second time nothing is newer.
-      expect(yield* restore("a.db")).toMatchObject({ overruled: [], lost: { payments: 0 } })
-      // The replaced database can be restored, too.
-      const back = yield* restore(`data/${restored.kept?.split("/").at(-1)}`, { force: true })
-      expect(back.overruled).toEqual([expect.stringContaining("has no manifest")])
-      expect(yield* payments(path)).toBe(5)
-    }
-  )
+    // A second time nothing is newer.
+    expect(yield* restore("a.db")).toMatchObject({ overruled: [], lost: { payments: 0 } })
+    // The replaced database can be restored, too.
+    const back = yield* restore(`data/${restored.kept?.split("/").at(-1)}`, { force: true })
+    expect(back.overruled).toEqual([expect.stringContaining("has no manifest")])
+    expect(yield* payments(path)).toBe(5)
+  })
 
   liveTest("lists undone acts also where the backup has others of the same number", function* () {
     const { backUp, path, restore } = yield* installation
@@ -275,22 +266,19 @@ describe("tilld restore", () => {
     )
   })
 
-  liveTest(
-    "changes nothing while another process reads the database: what is committed is not all in its file",
-    function* () {
-      const { backUp, beside, path, restore } = yield* installation
-      yield* backUp("a.db")
-      const reader = new Database(path, { readonly: true })
-      yield* Effect.addFinalizer(() => Effect.sync(() => reader.close()))
-      reader.exec("BEGIN; SELECT * FROM payments")
-      yield* change(path, ...paid(3))
-      const before = [beside(), readFileSync(`${path}-wal`)]
-      const error = yield* Effect.flip(Effect.asVoid(restore("a.db", { force: true })))
-      expect(error.message).toMatch(/cannot be moved aside \(another process reads it: .*Nothing was changed$/)
-      expect([beside(), readFileSync(`${path}-wal`)]).toEqual(before)
-      expect(yield* payments(path)).toBe(4)
-    }
-  )
+  liveTest("changes nothing while another process reads the database, whose file lacks some commits", function* () {
+    const { backUp, beside, path, restore } = yield* installation
+    yield* backUp("a.db")
+    const reader = new Database(path, { readonly: true })
+    yield* Effect.addFinalizer(() => Effect.sync(() => reader.close()))
+    reader.exec("BEGIN; SELECT * FROM payments")
+    yield* change(path, ...paid(3))
+    const before = [beside(), readFileSync(`${path}-wal`)]
+    const error = yield* Effect.flip(Effect.asVoid(restore("a.db", { force: true })))
+    expect(error.message).toMatch(/cannot be moved aside \(another process reads it: .*Nothing was changed$/)
+    expect([beside(), readFileSync(`${path}-wal`)]).toEqual(before)
+    expect(yield* payments(path)).toBe(4)
+  })
 
   liveTest("keeps a damaged database with its log, and needs --force for it", function* () {
     const { backUp, path, restore } = yield* installation
@@ -304,4 +292,54 @@ describe("tilld restore", () => {
     expect(readFileSync(`${kept}-wal`).equals(log)).toBe(true)
     expect(yield* payments(path)).toBe(3)
   })
+})
+
+liveTest("the report of a restore says at its end that tilld will start", function* () {
+  const { backUp, restore } = yield* installation
+  yield* backUp("a.db")
+  const restored = yield* restore("a.db")
+  expect(restored.refusals).toEqual([])
+  const report = renderRestored(restored)
+  expect(report).toMatch(/\n\nStart tilld now\.$/)
+  expect(report).not.toContain("NOT WATCHED")
+})
+
+liveTest("the report names the wallets whose skipped addresses no start watches, and what to do", function* () {
+  const { backUp, restore } = yield* installation
+  yield* backUp("a.db")
+  const over = { wallets: { live: undefined, test: Redacted.make(liveXpub) } }
+  const report = renderRestored(yield* restore("a.db", { force: true, over }))
+  expect(report).toContain(`NOT WATCHED: the skipped addresses of ${wallet}, whose extended public key`)
+  expect(report).toContain("Configure that key for the next start")
+})
+
+liveTest("the report ends with why the next start fails, where the configuration lacks a chain", function* () {
+  const { backUp, restore } = yield* installation
+  yield* backUp("a.db")
+  const restored = yield* restore("a.db", { over: { chains: [testChain({ chain: "polygon" })] } })
+  expect(restored.refusals).toMatchObject([{ at: "chains.base.test", need: "3 open payments need this chain" }])
+  const report = renderRestored(restored)
+  expect(report).not.toContain("Start tilld now")
+  expect(report).toMatch(
+    /\n\ntilld does not start with this configuration.*\n {2}chains\.base\.test: 3 open payments need this chain: put it back .*--chain base --mode test\n.*config check.*$/
+  )
+})
+
+const hour = 3_600_000
+const day = 24 * hour
+
+liveTest("the last day of a backup is that of its newest payment, however old the backup is", function* () {
+  const { path } = yield* installation
+  const newest = 5 * day
+  yield* change(path, ...paid(3, newest - day + 1), ...paid(4, newest))
+  const open = (now: number, since: number | null) =>
+    Effect.provide(
+      Effect.flatMap(Reader, (reader) => openIn(reader, now, since)),
+      Sql.layer(path)
+    )
+  const { openPayments, paymentsInLastDay } = yield* open(30 * day, newest)
+  expect(paymentsInLastDay).toBe(2)
+  expect(openPayments).toMatchObject([{ chain: "base", mode: "test", status: "pending", count: 5, pastDue: 5 }])
+  expect((yield* open(newest, newest)).openPayments).toMatchObject([{ count: 5, pastDue: 4 }])
+  expect((yield* open(newest + hour, null)).paymentsInLastDay).toBe(1)
 })

@@ -13,220 +13,172 @@ import fs, {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { syncBuiltinESMExports } from "node:module"
 import { basename, dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
-import { expect, it } from "@effect/vitest"
+import { beforeAll, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { buildSync } from "esbuild"
 import { acquire, InstanceLocked } from "../../src/Sql/InstanceLock.ts"
 import { StoreUnusable } from "../../src/Sql.ts"
+import { replaceFs } from "../lib/replacedFs.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryDatabase, temporaryFolder } from "../lib/store.ts"
-import { start } from "../lib/tilld.ts"
+import { root, start } from "../lib/tilld.ts"
 
-const typescript = new URL("../../scripts/typescript.mjs", import.meta.url).href
-const holderFile = fileURLToPath(new URL("../lib/lockHolder.ts", import.meta.url))
+/** The other process's program as one file: it is loaded in a tenth of the time that its modules take. */
+const holderFile = join(root, "node_modules/.cache/lockHolder.mjs")
+beforeAll(() => {
+  buildSync({
+    ...{ entryPoints: [join(root, "test/lib/lockHolder.ts")], outfile: holderFile, bundle: true },
+    ...{ platform: "node", format: "esm", external: ["better-sqlite3"] }
+  })
+})
 
 /** Another process that holds the lock of the database. */
 const startHolder = (database: string) =>
-  Effect.tap(start(process.execPath, ["--import", typescript, holderFile, database]), ({ line }) => line(/^held$/))
+  Effect.tap(start(process.execPath, [holderFile, database]), ({ line }) => line(/^held$/))
 
-it.scopedLive("a second holder is refused with the process id of the first", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    const holder = yield* startHolder(database)
-    const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
-    expect(refused).toBeInstanceOf(InstanceLocked)
-    expect(refused.message).toContain(`tilld serve, process ${holder.pid}`)
-  })
-)
+liveTest("a second holder is refused with the process id of the first", function* () {
+  const database = yield* temporaryDatabase
+  const holder = yield* startHolder(database)
+  const refused = yield* Effect.flip(Effect.scoped(acquire(database, "keys list")))
+  expect(refused).toBeInstanceOf(InstanceLocked)
+  expect(refused.message).toContain(`tilld serve, process ${holder.pid}`)
+})
 
-it.scopedLive("two paths of one database share one lock", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    writeFileSync(database, "")
-    symlinkSync(database, `${database}.link`)
-    yield* acquire(database, "serve")
-    const refused = yield* Effect.flip(Effect.scoped(acquire(`${database}.link`, "serve")))
-    expect(refused).toBeInstanceOf(InstanceLocked)
-  })
-)
+/** Why the lock is not given in this process. */
+const refusedHere = (database: string) => Effect.flip(Effect.scoped(acquire(database, "restore")))
 
-it.scopedLive("a link to a database that is created later shares its lock, too", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    symlinkSync(basename(database), `${database}.link`)
-    yield* acquire(`${database}.link`, "serve")
-    writeFileSync(database, "")
-    for (const path of [database, `${database}.link`]) {
-      expect(yield* Effect.flip(Effect.scoped(acquire(path, "restore")))).toBeInstanceOf(InstanceLocked)
-    }
-  })
-)
+liveTest("two paths of one database share one lock, also where it is created later", function* () {
+  const database = yield* temporaryDatabase
+  symlinkSync(basename(database), `${database}.link`)
+  yield* acquire(`${database}.link`, "serve")
+  for (const isThere of [false, true]) {
+    if (isThere) writeFileSync(database, "")
+    for (const path of [database, `${database}.link`]) expect(yield* refusedHere(path)).toBeInstanceOf(InstanceLocked)
+  }
+})
 
-it.scopedLive("a process that cannot write its id for lack of space reports that, and holds no lock", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    const { writeFileSync: write } = fs
-    const setWrite = (writeFile: typeof write) => {
-      fs.writeFileSync = writeFile
-      syncBuiltinESMExports()
-    }
-    const full: typeof write = () => {
+liveTest("a process that cannot write its id for lack of space reports that, and holds no lock", function* () {
+  const database = yield* temporaryDatabase
+  yield* replaceFs({
+    writeFileSync: () => {
       throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" })
     }
-    yield* Effect.acquireRelease(
-      Effect.sync(() => setWrite(full)),
-      () => Effect.sync(() => setWrite(write))
-    )
-    for (let i = 0; i < 2; i++) {
-      const error = yield* Effect.flip(Effect.scoped(acquire(database, "restore")))
-      expect(error.message).toContain("ENOSPC")
-    }
   })
-)
+  for (let i = 0; i < 2; i++) expect((yield* refusedHere(database)).message).toContain("ENOSPC")
+})
 
-it.scopedLive("only the owner and its group can open the lock file, even if it had other permissions", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    writeFileSync(`${database}.lock`, "")
-    // Who may read it can lock it too: a shared lock is enough.
-    for (const mode of [0o666, 0o644]) {
-      chmodSync(`${database}.lock`, mode)
-      yield* Effect.scoped(acquire(database, "serve"))
-      expect(statSync(`${database}.lock`).mode & 0o777).toBe(0o640)
-    }
-  })
-)
+liveTest("only the owner and its group can open the lock file, even if it had other permissions", function* () {
+  const database = yield* temporaryDatabase
+  writeFileSync(`${database}.lock`, "")
+  // Who may read it can lock it too: a shared lock is enough.
+  for (const mode of [0o666, 0o644]) {
+    chmodSync(`${database}.lock`, mode)
+    yield* Effect.scoped(acquire(database, "serve"))
+    expect(statSync(`${database}.lock`).mode & 0o777).toBe(0o640)
+  }
+})
 
-it.scopedLive("the lock of a killed process is free at once", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    const holder = yield* startHolder(database)
-    expect(yield* holder.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" })
-    expect(existsSync(`${database}.pid`)).toBe(true)
-    yield* acquire(database, "serve")
-  })
-)
+liveTest("the lock of a killed process is free at once", function* () {
+  const database = yield* temporaryDatabase
+  const holder = yield* startHolder(database)
+  expect(yield* holder.end("SIGKILL")).toMatchObject({ signal: "SIGKILL" })
+  expect(existsSync(`${database}.pid`)).toBe(true)
+  yield* acquire(database, "serve")
+})
 
-it.scopedLive("the end of the scope frees the lock, also within one process", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* acquire(database, "serve")
-        const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
-        expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
-      })
-    )
-    expect(existsSync(`${database}.pid`)).toBe(false)
-    yield* acquire(database, "serve")
-  })
-)
+liveTest("the end of the scope frees the lock, also within one process", function* () {
+  const database = yield* temporaryDatabase
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* acquire(database, "serve")
+      const refused = yield* refusedHere(database)
+      expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
+    })
+  )
+  expect(existsSync(`${database}.pid`)).toBe(false)
+  yield* acquire(database, "serve")
+})
 
-it.scopedLive("the process id of a dead holder is not reported", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    yield* acquire(database, "serve")
-    // No process has this id: Linux stops at 2^22.
-    for (const text of ["99999999 serve\n", "0 serve\n", "-1 serve", "nonsense", ""]) {
-      writeFileSync(`${database}.pid`, text)
-      const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
-      expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: undefined })
-      expect(refused.message).not.toContain("99999999")
-    }
-  })
-)
-
-const lockModule = new URL("../../src/Sql/InstanceLock.ts", import.meta.url).href
+liveTest("the process id of a dead holder is not reported", function* () {
+  const database = yield* temporaryDatabase
+  yield* acquire(database, "serve")
+  // No process has this id: Linux stops at 2^22.
+  for (const text of ["99999999 serve\n", "0 serve\n", "-1 serve", "nonsense", ""]) {
+    writeFileSync(`${database}.pid`, text)
+    const refused = yield* refusedHere(database)
+    expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: undefined })
+    expect(refused.message).not.toContain("99999999")
+  }
+})
 
 /** What another process finds: who holds the lock, and why it does not get it. It is ended where it waits for ever. */
 const foundElsewhere = (database: string, runner: ReadonlyArray<string> = []) => {
-  const code = `import { Effect } from "effect"
-    import { acquire, holderOf } from "${lockModule}"
-    const [, database] = process.argv
-    const { message } = await Effect.runPromise(Effect.flip(Effect.scoped(acquire(database, "keys list"))))
-    process.stdout.write(JSON.stringify({ holder: holderOf(database), message }))`
-  const node = [process.execPath, "--import", typescript, "--input-type=module", "--eval", code, database]
-  const [program = "", ...args] = [...runner, ...node]
+  const [program = "", ...args] = [...runner, process.execPath, holderFile, database, "find"]
   const ended = spawnSync(program, args, { timeout: 30_000, killSignal: "SIGKILL", encoding: "utf8" })
   expect({ signal: ended.signal, stderr: ended.stderr }).toEqual({ signal: null, stderr: "" })
   return JSON.parse(ended.stdout) as { readonly holder?: object; readonly message: string }
 }
 
-it.scopedLive("a pid file that tilld has not made names no holder, and is not waited for", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    const running = `${database}.running`
-    writeFileSync(running, `${process.pid} serve\n`)
-    yield* acquire(database, "serve")
-    const others: ReadonlyArray<(file: string) => void> = [
-      (file) => execFileSync("mkfifo", [file]),
-      (file) => symlinkSync(running, file),
-      (file) => mkdirSync(file),
-      (file) => writeFileSync(file, `${process.pid} serve ${"x".repeat(4_096)}\n`)
-    ]
-    for (const make of others) {
-      rmSync(`${database}.pid`, { recursive: true })
-      make(`${database}.pid`)
-      expect(foundElsewhere(database)).toEqual({
-        holder: {},
-        message: expect.stringContaining("has not given its name")
-      })
-    }
-    rmSync(`${database}.pid`)
-  })
-)
+liveTest("a pid file that tilld has not made names no holder, and is not waited for", function* () {
+  const database = yield* temporaryDatabase
+  const running = `${database}.running`
+  writeFileSync(running, `${process.pid} serve\n`)
+  yield* acquire(database, "serve")
+  const others: ReadonlyArray<(file: string) => void> = [
+    (file) => execFileSync("mkfifo", [file]),
+    (file) => symlinkSync(running, file),
+    (file) => mkdirSync(file),
+    (file) => writeFileSync(file, `${process.pid} serve ${"x".repeat(4_096)}\n`)
+  ]
+  for (const make of others) {
+    rmSync(`${database}.pid`, { recursive: true })
+    make(`${database}.pid`)
+    expect(foundElsewhere(database)).toEqual({
+      holder: {},
+      message: expect.stringContaining("has not given its name")
+    })
+  }
+  rmSync(`${database}.pid`)
+})
 
-it.scopedLive("a pipe in the place of the lock file is not waited for", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    execFileSync("mkfifo", [`${database}.lock`])
-    expect(foundElsewhere(database)).toEqual({ message: expect.stringContaining("is not as tilld makes it") })
-  })
-)
+liveTest("a pipe in the place of the lock file is not waited for", function* () {
+  const database = yield* temporaryDatabase
+  execFileSync("mkfifo", [`${database}.lock`])
+  expect(foundElsewhere(database)).toEqual({ message: expect.stringContaining("is not as tilld makes it") })
+})
 
-it.scopedLive("a folder in the place of the pid file is to be moved away", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    mkdirSync(`${database}.pid`)
-    const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
-    expect(refused.message).toMatch(new RegExp(`${database}.pid.*: move that folder away$`))
-  })
-)
+liveTest("a folder in the place of the pid file, or a file in that of the folder, is named", function* () {
+  const database = yield* temporaryDatabase
+  mkdirSync(`${database}.pid`)
+  expect((yield* refusedHere(database)).message).toMatch(new RegExp(`${database}.pid.*: move that folder away$`))
+  writeFileSync(database, "")
+  const refused = yield* refusedHere(`${database}/tilld.db`)
+  expect(refused).toBeInstanceOf(StoreUnusable)
+  expect(refused.message).toContain(database)
+})
 
-it.scopedLive("a note about the log that tilld has not made is refused where it counts, and not waited for", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    const note = `${database}.wal-of`
-    const refusal = { message: expect.stringContaining(`${note} is not as tilld makes it`) }
-    // Nothing could take its place.
-    mkdirSync(note)
+liveTest("a note about the log that tilld has not made is refused where it counts, and not waited for", function* () {
+  const database = yield* temporaryDatabase
+  const note = `${database}.wal-of`
+  const refusal = { message: expect.stringContaining(`${note} is not as tilld makes it`) }
+  // Nothing could take its place.
+  mkdirSync(note)
+  expect(foundElsewhere(database)).toEqual(refusal)
+  rmSync(note, { recursive: true })
+  const others: ReadonlyArray<() => void> = [
+    () => execFileSync("mkfifo", [note]),
+    () => symlinkSync(`${database}.none`, note),
+    () => writeFileSync(note, "1/1 ".repeat(1_025))
+  ]
+  for (const make of others) {
+    make()
+    yield* Effect.scoped(acquire(database, "serve"))
+    for (const suffix of ["", "-wal"]) writeFileSync(`${database}${suffix}`, "")
     expect(foundElsewhere(database)).toEqual(refusal)
-    rmSync(note, { recursive: true })
-    const others: ReadonlyArray<() => void> = [
-      () => execFileSync("mkfifo", [note]),
-      () => symlinkSync(`${database}.none`, note),
-      () => writeFileSync(note, "1/1 ".repeat(1_025))
-    ]
-    for (const make of others) {
-      make()
-      yield* Effect.scoped(acquire(database, "serve"))
-      for (const suffix of ["", "-wal"]) writeFileSync(`${database}${suffix}`, "")
-      expect(foundElsewhere(database)).toEqual(refusal)
-      for (const suffix of ["", "-wal", ".wal-of"]) rmSync(`${database}${suffix}`)
-    }
-  })
-)
-
-it.scopedLive("an unusable folder is a clear error", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    writeFileSync(database, "")
-    const refused = yield* Effect.flip(acquire(`${database}/tilld.db`, "serve"))
-    expect(refused).toBeInstanceOf(StoreUnusable)
-    expect(refused.message).toContain(database)
-  })
-)
+    for (const suffix of ["", "-wal", ".wal-of"]) rmSync(`${database}${suffix}`)
+  }
+})
 
 /** A file of this user's elsewhere, and a database in a folder that is another user's where this one may make it so. */
 const besideVictim = Effect.gen(function* () {
@@ -241,73 +193,60 @@ const besideVictim = Effect.gen(function* () {
   return { database, victim, expectUnchanged }
 })
 
-it.scopedLive("a lock file that may be another file is refused by its name, and nothing is changed", () =>
-  Effect.gen(function* () {
-    const { database, expectUnchanged, victim } = yield* besideVictim
-    const lock = `${database}.lock`
-    const makers: ReadonlyArray<() => void> = [
-      () => symlinkSync(victim, lock),
-      () => symlinkSync(`${victim}-2`, lock),
-      () => linkSync(victim, lock),
-      () => mkdirSync(lock),
-      () => writeFileSync(lock, "SQLite format 3")
-    ]
-    for (const make of makers) {
-      make()
-      const refused = yield* Effect.flip(Effect.scoped(acquire(database, "serve")))
-      expect(refused).toBeInstanceOf(StoreUnusable)
-      expect(refused.message).toMatch(new RegExp(`^${lock} is not as tilld makes it, .*, and remove it$`))
-      expectUnchanged()
-      expect([existsSync(`${victim}-2`), existsSync(`${database}.pid`)]).toEqual([false, false])
-      rmSync(lock, { recursive: true })
-    }
-    // An empty file with two names, too.
-    writeFileSync(victim, "")
-    linkSync(victim, lock)
-    expect((yield* Effect.flip(Effect.scoped(acquire(database, "serve")))).message).toContain(lock)
-    expect(statSync(victim).mode & 0o777).toBe(0o600)
-  })
-)
-
-it.scopedLive("a link that replaces the lock file while that is opened gets neither its mode nor its owner", () =>
-  Effect.gen(function* () {
-    const { database, expectUnchanged, victim } = yield* besideVictim
-    const { lstatSync: look } = fs
-    const setLook = (lstat: typeof look) => {
-      Object.assign(fs, { lstatSync: lstat })
-      syncBuiltinESMExports()
-    }
-    const replaced = ((path: string) => {
-      const found = look(path, { throwIfNoEntry: false })
-      if (path === `${database}.lock`) symlinkSync(victim, path)
-      return found
-    }) as typeof look
-    yield* Effect.acquireRelease(
-      Effect.sync(() => setLook(replaced)),
-      () => Effect.sync(() => setLook(look))
-    )
-    expect((yield* Effect.flip(Effect.scoped(acquire(database, "serve")))).message).toContain("ELOOP")
+liveTest("a lock file that may be another file is refused by its name, and nothing is changed", function* () {
+  const { database, expectUnchanged, victim } = yield* besideVictim
+  const lock = `${database}.lock`
+  const makers: ReadonlyArray<() => void> = [
+    () => symlinkSync(victim, lock),
+    () => symlinkSync(`${victim}-2`, lock),
+    () => linkSync(victim, lock),
+    () => mkdirSync(lock),
+    () => writeFileSync(lock, "SQLite format 3")
+  ]
+  for (const make of makers) {
+    make()
+    const refused = yield* refusedHere(database)
+    expect(refused).toBeInstanceOf(StoreUnusable)
+    expect(refused.message).toMatch(new RegExp(`^${lock} is not as tilld makes it, .*, and remove it$`))
     expectUnchanged()
-  })
-)
+    expect([existsSync(`${victim}-2`), existsSync(`${database}.pid`)]).toEqual([false, false])
+    rmSync(lock, { recursive: true })
+  }
+  // An empty file with two names, too.
+  writeFileSync(victim, "")
+  linkSync(victim, lock)
+  expect((yield* refusedHere(database)).message).toContain(lock)
+  expect(statSync(victim).mode & 0o777).toBe(0o600)
+})
 
-it.scopedLive("a link in the place of the pid file is replaced", () =>
-  Effect.gen(function* () {
-    const { database, expectUnchanged, victim } = yield* besideVictim
-    for (const make of [symlinkSync, linkSync]) {
-      make(victim, `${database}.pid`)
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* acquire(database, "serve")
-          expectUnchanged()
-          expect(lstatSync(`${database}.pid`)).toMatchObject({ nlink: 1, uid: statSync(dirname(database)).uid })
-          expect(readFileSync(`${database}.pid`, "utf8")).toBe(`${process.pid} serve\n`)
-        })
-      )
-      expectUnchanged()
-    }
-  })
-)
+liveTest("a link that replaces the lock file while that is opened gets neither its mode nor its owner", function* () {
+  const { database, expectUnchanged, victim } = yield* besideVictim
+  const { lstatSync: look } = fs
+  const replaced = ((path: string) => {
+    const found = look(path, { throwIfNoEntry: false })
+    if (path === `${database}.lock`) symlinkSync(victim, path)
+    return found
+  }) as typeof look
+  yield* replaceFs({ lstatSync: replaced })
+  expect((yield* refusedHere(database)).message).toContain("ELOOP")
+  expectUnchanged()
+})
+
+liveTest("a link in the place of the pid file is replaced", function* () {
+  const { database, expectUnchanged, victim } = yield* besideVictim
+  for (const make of [symlinkSync, linkSync]) {
+    make(victim, `${database}.pid`)
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        yield* acquire(database, "serve")
+        expectUnchanged()
+        expect(lstatSync(`${database}.pid`)).toMatchObject({ nlink: 1, uid: statSync(dirname(database)).uid })
+        expect(readFileSync(`${database}.pid`, "utf8")).toBe(`${process.pid} serve\n`)
+      })
+    )
+    expectUnchanged()
+  }
+})
 
 it.scopedLive.skipIf(process.getuid?.() !== 0)(
   "a link of another user's is followed only to a folder of that user, and root's is everywhere",
@@ -364,13 +303,11 @@ it.scopedLive.skipIf(process.getuid?.() !== 0)(
     })
 )
 
-it.scopedLive("a second try within one process leaves the lock to the first", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    yield* acquire(database, "serve")
-    expect(yield* Effect.flip(Effect.scoped(acquire(database, "serve")))).toBeInstanceOf(InstanceLocked)
-    // It says "held", and waits, where it gets the lock.
-    const other = spawnSync(process.execPath, ["--import", typescript, holderFile, database], { timeout: 20_000 })
-    expect([other.signal, `${other.stdout}`, `${other.stderr}`]).toEqual([null, "", ""])
-  })
-)
+liveTest("a second try within one process leaves the lock to the first", function* () {
+  const database = yield* temporaryDatabase
+  yield* acquire(database, "serve")
+  expect(yield* refusedHere(database)).toBeInstanceOf(InstanceLocked)
+  // It says "held", and waits, where it gets the lock.
+  const other = spawnSync(process.execPath, [holderFile, database], { timeout: 20_000 })
+  expect([other.signal, `${other.stdout}`, `${other.stderr}`]).toEqual([null, "", ""])
+})

@@ -6,6 +6,7 @@ import { StoreHealth, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { damagePages } from "../lib/damagePages.ts"
 import { collected } from "../lib/logs.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
 
 const put = (key: string) => execute("INSERT INTO meta (key, value) VALUES (?, 'v')", [key])
@@ -45,21 +46,22 @@ const harms: ReadonlyArray<
   ["left without its log", "-wal was removed", (p) => rmSync(`${p}-wal`)]
 ]
 
-it.scoped("a database behind a link takes no writes without its log, which is beside the file itself", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const link = `${path}.link`
-    symlinkSync(path, link)
-    yield* Effect.gen(function* () {
-      yield* put("before")
-      rmSync(`${path}-wal`)
-      expect(yield* Effect.flip(put("lost"))).toMatchObject({
-        code: "REPLACED",
-        message: expect.stringContaining("-wal was removed")
-      })
-    }).pipe(Effect.provide(Layer.provideMerge(Sql.layer(link), Workers.layer)))
-  })
-)
+/** By the test clock. */
+const clocked = scopedTest(Layer.empty)
+
+clocked("a database behind a link takes no writes without its log, which is beside the file itself", function* () {
+  const path = yield* temporaryDatabase
+  const link = `${path}.link`
+  symlinkSync(path, link)
+  yield* Effect.gen(function* () {
+    yield* put("before")
+    rmSync(`${path}-wal`)
+    expect(yield* Effect.flip(put("lost"))).toMatchObject({
+      code: "REPLACED",
+      message: expect.stringContaining("-wal was removed")
+    })
+  }).pipe(Effect.provide(Layer.provideMerge(Sql.layer(link), Workers.layer)))
+})
 
 describe("a database that is", () => {
   it.scoped.each(harms)(
@@ -89,41 +91,38 @@ describe("a database that is", () => {
   )
 })
 
-it.scoped("reading a damaged page ends the worker, and with it the process", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(Effect.void, Sql.layer(path))
-    damagePages(path, "api_keys")
-    const services = yield* Layer.build(Layer.provideMerge(Sql.layer(path), Workers.layer))
-    const run = Context.get(services, StoreHealth).run(Context.get(services, Writer).write)
-    const worker = yield* Effect.forkScoped(Effect.provide(run, services))
-    yield* TestClock.adjust("2 seconds")
-    expect(Exit.isFailure(yield* Effect.exit(Effect.provide(rows("SELECT * FROM api_keys"), services)))).toBe(true)
-    const exit = yield* Fiber.await(worker)
-    expect(Exit.isFailure(exit) && Cause.squash(exit.cause)).toMatchObject({
-      code: expect.stringMatching(/^SQLITE_CORRUPT/)
-    })
+clocked("reading a damaged page ends the worker, and with it the process", function* () {
+  const path = yield* temporaryDatabase
+  yield* Effect.provide(Effect.void, Sql.layer(path))
+  damagePages(path, "api_keys")
+  const services = yield* Layer.build(Layer.provideMerge(Sql.layer(path), Workers.layer))
+  const run = Context.get(services, StoreHealth).run(Context.get(services, Writer).write)
+  const worker = yield* Effect.forkScoped(Effect.provide(run, services))
+  yield* TestClock.adjust("2 seconds")
+  expect(Exit.isFailure(yield* Effect.exit(Effect.provide(rows("SELECT * FROM api_keys"), services)))).toBe(true)
+  const exit = yield* Fiber.await(worker)
+  expect(Exit.isFailure(exit) && Cause.squash(exit.cause)).toMatchObject({
+    code: expect.stringMatching(/^SQLITE_CORRUPT/)
   })
-)
+})
 
-it.scoped(
-  "a store that is full is not ready, and is ready again with the first write that succeeds, without a request for one",
-  () =>
-    Effect.gen(function* () {
-      const { look, ready, services } = yield* watched
-      yield* Effect.gen(function* () {
-        const [pages] = yield* rows<{ page_count: number }>("PRAGMA page_count")
-        const limit = (count: number) =>
-          inTransaction(Effect.flatMap(Sql.Tx, (tx) => tx.all(`PRAGMA max_page_count = ${count}`)))
-        yield* limit(pages?.page_count ?? 0)
-        const big = execute("INSERT INTO meta (key, value) VALUES ('big', hex(randomblob(100000)))")
-        expect(yield* Effect.flip(big)).toMatchObject({ code: "SQLITE_FULL" })
-        expect(yield* ready).toMatchObject({
-          ready: false,
-          reason: expect.stringContaining("the disk or its quota is full")
-        })
-        // The trial needs no new page: here it succeeds, where a full disk would refuse it.
-        yield* Effect.repeat(Effect.zipRight(look, ready), { until: (health) => health?.ready === true })
-      }).pipe(Effect.provide(services))
-    })
+clocked(
+  "a store that is full is not ready, and is ready again once a write succeeds, without a request for one",
+  function* () {
+    const { look, ready, services } = yield* watched
+    yield* Effect.gen(function* () {
+      const [pages] = yield* rows<{ page_count: number }>("PRAGMA page_count")
+      const limit = (count: number) =>
+        inTransaction(Effect.flatMap(Sql.Tx, (tx) => tx.all(`PRAGMA max_page_count = ${count}`)))
+      yield* limit(pages?.page_count ?? 0)
+      const big = execute("INSERT INTO meta (key, value) VALUES ('big', hex(randomblob(100000)))")
+      expect(yield* Effect.flip(big)).toMatchObject({ code: "SQLITE_FULL" })
+      expect(yield* ready).toMatchObject({
+        ready: false,
+        reason: expect.stringContaining("the disk or its quota is full")
+      })
+      // The trial needs no new page: here it succeeds, where a full disk would refuse it.
+      yield* Effect.repeat(Effect.zipRight(look, ready), { until: (health) => health?.ready === true })
+    }).pipe(Effect.provide(services))
+  }
 )

@@ -1,7 +1,8 @@
 import { expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Clock, Context, Effect, Exit, Fiber, Layer, Runtime, Scope } from "effect"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
+import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { inTransaction, rows, temporaryDatabase, tempStore } from "../lib/store.ts"
 
 const put = (key: string, value: string) =>
@@ -19,62 +20,60 @@ const leaveRoom = (count: number) =>
     yield* inTransaction(Effect.flatMap(Tx, (tx) => tx.all(`PRAGMA max_page_count = ${most}`)))
   })
 
-// The test clock stands still, so that no group commit ends by its time limit.
-it.effect("commands that arrive together share a commit, and a refusal of one does not affect the others", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const reader = yield* Reader
-    const seenInside: Array<number> = []
-    const command = (i: number) =>
-      writer.write(
-        Effect.gen(function* () {
-          yield* put(`k${i}`, "v")
-          // The reader does not see a group before its commit.
-          const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta WHERE key <> 'written_by'")
-          seenInside.push(row?.n ?? -1)
-          if (i % 10 === 3) return yield* Effect.fail("refused" as const)
-          return i
-        })
-      )
-    const exits = yield* Effect.forEach(
-      Array.from({ length: 40 }, (_, i) => i),
-      (i) => Effect.exit(command(i)),
-      {
-        concurrency: "unbounded"
-      }
-    )
-    expect(new Set(seenInside)).toEqual(new Set([0]))
-    expect(exits.filter(Exit.isFailure)).toHaveLength(4)
-    expect(yield* keys).toHaveLength(36)
-  }).pipe(Effect.provide(tempStore))
-)
+/** With a clock that stands still, so that no group commit ends by its time limit. */
+const standing = scopedTest(tempStore)
 
-it.effect("a group is repeated only for a command that fails after it has written", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const runs = { reading: 0, writing: 0 }
-    const group = (name: keyof typeof runs, last: Effect.Effect<void, StoreUnavailable | "refused", Tx>) =>
-      Effect.all(
-        [
-          writer.write(
-            Effect.zipRight(
-              Effect.sync(() => void runs[name]++),
-              put(name, "1")
-            )
-          ),
-          Effect.exit(writer.write(Effect.zipRight(last, Effect.fail("refused" as const))))
-        ],
-        { concurrency: "unbounded" }
-      )
-    yield* group(
-      "reading",
-      Effect.flatMap(Tx, (tx) => Effect.asVoid(tx.get("SELECT 1 AS one")))
+standing("commands that arrive together share a commit, and a refusal of one does not affect the others", function* () {
+  const writer = yield* Writer
+  const reader = yield* Reader
+  const seenInside: Array<number> = []
+  const command = (i: number) =>
+    writer.write(
+      Effect.gen(function* () {
+        yield* put(`k${i}`, "v")
+        // The reader does not see a group before its commit.
+        const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta WHERE key <> 'written_by'")
+        seenInside.push(row?.n ?? -1)
+        if (i % 10 === 3) return yield* Effect.fail("refused" as const)
+        return i
+      })
     )
-    yield* group("writing", put("never", "1"))
-    expect(runs).toEqual({ reading: 1, writing: 2 })
-    expect(yield* keys).toEqual(["reading", "writing"])
-  }).pipe(Effect.provide(tempStore))
-)
+  const exits = yield* Effect.forEach(
+    Array.from({ length: 40 }, (_, i) => i),
+    (i) => Effect.exit(command(i)),
+    {
+      concurrency: "unbounded"
+    }
+  )
+  expect(new Set(seenInside)).toEqual(new Set([0]))
+  expect(exits.filter(Exit.isFailure)).toHaveLength(4)
+  expect(yield* keys).toHaveLength(36)
+})
+
+standing("a group is repeated only for a command that fails after it has written", function* () {
+  const writer = yield* Writer
+  const runs = { reading: 0, writing: 0 }
+  const group = (name: keyof typeof runs, last: Effect.Effect<void, StoreUnavailable | "refused", Tx>) =>
+    Effect.all(
+      [
+        writer.write(
+          Effect.zipRight(
+            Effect.sync(() => void runs[name]++),
+            put(name, "1")
+          )
+        ),
+        Effect.exit(writer.write(Effect.zipRight(last, Effect.fail("refused" as const))))
+      ],
+      { concurrency: "unbounded" }
+    )
+  yield* group(
+    "reading",
+    Effect.flatMap(Tx, (tx) => Effect.asVoid(tx.get("SELECT 1 AS one")))
+  )
+  yield* group("writing", put("never", "1"))
+  expect(runs).toEqual({ reading: 1, writing: 2 })
+  expect(yield* keys).toEqual(["reading", "writing"])
+})
 
 it.live("a defect in a command fails only its own caller", () =>
   Effect.gen(function* () {
@@ -118,29 +117,26 @@ it.live("afterCommit runs after the commit, before the acknowledgement, and not 
   }).pipe(Effect.provide(tempStore))
 )
 
-// The test clock stands still here too.
-it.effect("a function that several commands pass to afterCommit runs once, after the last of them", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const order: Array<string> = []
-    const shared = () => order.push("shared")
-    const command = (key: string) =>
-      writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          yield* put(key, "1")
-          tx.afterCommit(() => order.push(key))
-          tx.afterCommit(shared)
-        })
-      )
-    yield* Effect.all([command("a"), command("b"), command("c")], { concurrency: "unbounded" })
-    expect(order).toEqual(["a", "b", "c", "shared"])
-  }).pipe(Effect.provide(tempStore))
-)
+standing("a function that several commands pass to afterCommit runs once, after the last of them", function* () {
+  const writer = yield* Writer
+  const order: Array<string> = []
+  const shared = () => order.push("shared")
+  const command = (key: string) =>
+    writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* put(key, "1")
+        tx.afterCommit(() => order.push(key))
+        tx.afterCommit(shared)
+      })
+    )
+  yield* Effect.all([command("a"), command("b"), command("c")], { concurrency: "unbounded" })
+  expect(order).toEqual(["a", "b", "c", "shared"])
+})
 
-// The test clock stands still here too.
-it.effect("a full disk fails the whole group with a typed error, and the writer continues once there is space", () =>
-  Effect.gen(function* () {
+standing(
+  "a full disk fails the whole group with a typed error, and the writer continues once there is space",
+  function* () {
     const writer = yield* Writer
     yield* leaveRoom(2)
     const big = "x".repeat(64 * 1024)
@@ -158,7 +154,7 @@ it.effect("a full disk fails the whole group with a typed error, and the writer 
     yield* leaveRoom(1_000_000)
     yield* writer.write(put("after", "1"))
     expect(yield* keys).toEqual(["after"])
-  }).pipe(Effect.provide(tempStore))
+  }
 )
 
 // SQLite rolls back only such a statement, not its transaction, which would stay open and block all later ones.
@@ -185,17 +181,73 @@ it.effect.each([
   }).pipe(Effect.provide(tempStore))
 )
 
-it.live("a store that closes interrupts commands that wait, and accepts no others", () =>
+liveTest("a store that closes interrupts commands that wait, and accepts no others", function* () {
+  const path = yield* temporaryDatabase
+  const scope = yield* Scope.make()
+  const writer = Context.get(yield* Layer.buildWithScope(Sql.layer(path), scope), Writer)
+  yield* writer.write(put("a", "1"))
+  const waiting = yield* Effect.fork(writer.write(put("b", "1")))
+  yield* Effect.yieldNow()
+  yield* Scope.close(scope, Exit.void)
+  expect(Exit.isInterrupted(yield* Fiber.await(waiting))).toBe(true)
+  expect(Exit.isInterrupted(yield* Effect.exit(writer.write(put("c", "1"))))).toBe(true)
+  expect(yield* Effect.provide(keys, Sql.layer(path))).toEqual(["a"])
+})
+
+/**
+ * Runs `count` commands, one in each turn of the event loop. Returns how many of them had been `committed` and how many
+ * `given` when each ran.
+ */
+const oneATurn = (commands: number, onTurn: () => void = () => {}) =>
   Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const scope = yield* Scope.make()
-    const writer = Context.get(yield* Layer.buildWithScope(Sql.layer(path), scope), Writer)
-    yield* writer.write(put("a", "1"))
-    const waiting = yield* Effect.fork(writer.write(put("b", "1")))
-    yield* Effect.yieldNow()
-    yield* Scope.close(scope, Exit.void)
-    expect(Exit.isInterrupted(yield* Fiber.await(waiting))).toBe(true)
-    expect(Exit.isInterrupted(yield* Effect.exit(writer.write(put("c", "1"))))).toBe(true)
-    expect(yield* Effect.provide(keys, Sql.layer(path))).toEqual(["a"])
-  }).pipe(Effect.scoped)
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const fork = Runtime.runFork(yield* Effect.runtime<never>())
+    const forked: Array<Fiber.Fiber<void, StoreUnavailable>> = []
+    const committed: Array<number> = []
+    const given: Array<number> = []
+    const command = (i: number) =>
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        yield* tx.run("INSERT INTO meta (key, value) VALUES (?, '')", [`k${i}`])
+        const row = yield* reader.get<{ n: number }>("SELECT count(*) AS n FROM meta WHERE value = ''")
+        committed.push(row?.n ?? -1)
+        given.push(forked.length)
+      })
+    yield* Effect.async<void>((resume) => {
+      // The next turn is requested before the writer requests it, so that the command is there when the writer looks.
+      const turn = (i: number) => {
+        onTurn()
+        if (i < commands) setImmediate(turn, i + 1)
+        else resume(Effect.void)
+        forked.push(fork(writer.write(command(i))))
+      }
+      turn(1)
+    })
+    yield* Fiber.joinAll(forked)
+    return { committed, given }
+  })
+
+standing("commands that arrive one in each turn of the event loop share a commit", function* () {
+  const { committed } = yield* oneATurn(20)
+  expect(committed).toEqual(Array.from({ length: 20 }, () => 0))
+})
+
+standing("a commit with the maximum number of commands does not wait for more", function* () {
+  const { committed, given } = yield* oneATurn(300)
+  expect(given[0]).toBe(256)
+  expect(committed.filter((n) => n === 0)).toHaveLength(256)
+  expect(committed.filter((n) => n === 256)).toHaveLength(44)
+})
+
+it.effect("a commit waits for further commands for some milliseconds at most", () =>
+  Effect.gen(function* () {
+    let now = 0n
+    const slowTurn = () => {
+      now += 3_000_000n
+    }
+    const clock = Object.assign(Clock.make(), { unsafeCurrentTimeNanos: () => now })
+    const { committed } = yield* Effect.provide(oneATurn(20, slowTurn), Layer.provide(tempStore, Layer.setClock(clock)))
+    expect(committed.slice(0, 6)).toEqual([0, 0, 0, 3, 3, 3])
+  })
 )

@@ -9,6 +9,7 @@ import { noteLog } from "../../src/Sql/logOwner.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
 import { threadOf } from "../../src/Sql/workerThread.ts"
 import { built } from "../lib/processes.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 const open = (path: string) =>
@@ -60,64 +61,56 @@ const logged = (path: string) =>
 const rows = (path: string) =>
   Effect.scoped(Effect.map(open(path), (database) => database.prepare("SELECT count(*) FROM numbers").pluck().get()))
 
-it.scopedLive("a thread checkpoints the WAL during commits, and the writer the rest, so that the WAL restarts", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const { moved, one, some } = yield* writing(path, built("chunks/checkpointer.js"))
-    for (let i = 0; i < 20; i++) yield* some
-    const before = yield* logged(path)
-    let ones = 0
-    for (; moved.length === 0; ones++) yield* one
-    expect(moved.map(({ checkpointed, log }) => checkpointed - log)).toEqual([0])
-    yield* one
-    expect(yield* logged(path)).toBeLessThan(10)
-    expect(before).toBeGreaterThan(100)
-    expect(yield* rows(path)).toBe(20 * 200 + ones + 1)
-  })
-)
+liveTest("a thread checkpoints the WAL during commits, and the writer the rest: the WAL restarts", function* () {
+  const path = yield* temporaryDatabase
+  const { moved, one, some } = yield* writing(path, built("chunks/checkpointer.js"))
+  for (let i = 0; i < 20; i++) yield* some
+  const before = yield* logged(path)
+  let ones = 0
+  for (; moved.length === 0; ones++) yield* one
+  expect(moved.map(({ checkpointed, log }) => checkpointed - log)).toEqual([0])
+  yield* one
+  expect(yield* logged(path)).toBeLessThan(10)
+  expect(before).toBeGreaterThan(100)
+  expect(yield* rows(path)).toBe(20 * 200 + ones + 1)
+})
 
-it.scopedLive("without a thread the writer checkpoints the whole WAL", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const { moved, one, some } = yield* writing(path, built("chunks/nothing.js"))
-    for (let i = 0; i < 20; i++) yield* some
-    while (moved.length === 0) yield* one
-    expect(moved[0]?.log).toBeGreaterThan(100)
-    yield* one
-    expect(yield* logged(path)).toBeLessThan(10)
-  })
-)
+liveTest("without a thread the writer checkpoints the whole WAL", function* () {
+  const path = yield* temporaryDatabase
+  const { moved, one, some } = yield* writing(path, built("chunks/nothing.js"))
+  for (let i = 0; i < 20; i++) yield* some
+  while (moved.length === 0) yield* one
+  expect(moved[0]?.log).toBeGreaterThan(100)
+  yield* one
+  expect(yield* logged(path)).toBeLessThan(10)
+})
 
-it.scopedLive("the thread leaves a database alone that has taken the place of the one which the WAL belongs to", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const database = yield* open(path)
-    database.pragma("wal_checkpoint(TRUNCATE)")
-    copyFileSync(path, `${path}.new`)
-    database.exec("INSERT INTO numbers (filler) VALUES ('acknowledged')")
-    noteLog(path)
-    renameSync(path, `${path}.former`)
-    renameSync(`${path}.new`, path)
-    const files = () => [path, `${path}-wal`].map((file) => readFileSync(file))
-    const before = files()
-    const move = yield* threadOf<string, null>(pathToFileURL(built("chunks/checkpointer.js")), "1 minute")
-    yield* move(path)
-    expect(files()).toEqual(before)
-    renameSync(`${path}.former`, path)
-    yield* move(path)
-    expect(files()).not.toEqual(before)
-    expect(yield* rows(path)).toBe(1)
-  })
-)
+liveTest("the thread leaves a database alone that is not the one which the WAL belongs to", function* () {
+  const path = yield* temporaryDatabase
+  const database = yield* open(path)
+  database.pragma("wal_checkpoint(TRUNCATE)")
+  copyFileSync(path, `${path}.new`)
+  database.exec("INSERT INTO numbers (filler) VALUES ('acknowledged')")
+  noteLog(path)
+  renameSync(path, `${path}.former`)
+  renameSync(`${path}.new`, path)
+  const files = () => [path, `${path}-wal`].map((file) => readFileSync(file))
+  const before = files()
+  const move = yield* threadOf<string, null>(pathToFileURL(built("chunks/checkpointer.js")), "1 minute")
+  yield* move(path)
+  expect(files()).toEqual(before)
+  renameSync(`${path}.former`, path)
+  yield* move(path)
+  expect(files()).not.toEqual(before)
+  expect(yield* rows(path)).toBe(1)
+})
 
-it.scopedLive("the WAL stays small while little is written", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const { moved, some } = yield* writing(path, built("chunks/checkpointer.js"))
-    for (let i = 0; i < 19; i++) yield* some
-    expect(moved).toEqual([])
-  })
-)
+liveTest("the WAL stays small while little is written", function* () {
+  const path = yield* temporaryDatabase
+  const { moved, some } = yield* writing(path, built("chunks/checkpointer.js"))
+  for (let i = 0; i < 19; i++) yield* some
+  expect(moved).toEqual([])
+})
 
 // Older versions corrupt a database when one connection checkpoints while another restarts the WAL:
 // https://www.sqlite.org/wal.html, "the WAL-reset bug".

@@ -18,8 +18,11 @@ import Database from "better-sqlite3"
 import { Cause, Effect, Exit } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { migrate } from "../../src/Sql/migrate.ts"
+import { nativeProblem } from "../../src/Sql/nativeParts.ts"
+import { unusableFiles } from "../../src/Sql/StoreUnusable.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnusable, Tx } from "../../src/Sql.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, temporaryDatabase, temporaryFolder } from "../lib/store.ts"
 
 const { version } = packageJson
@@ -36,13 +39,11 @@ const damage = (path: string) => {
 
 const synchronous = inTransaction(Effect.flatMap(Tx, (tx) => tx.get<{ synchronous: number }>("PRAGMA synchronous")))
 
-it.live("every opening, also the second, sets synchronous=FULL", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
-    expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
-  }).pipe(Effect.scoped)
-)
+liveTest("every opening, also the second, sets synchronous=FULL", function* () {
+  const path = yield* temporaryDatabase
+  expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
+  expect(yield* Effect.provide(synchronous, Sql.layer(path))).toEqual({ synchronous: 2 })
+})
 
 it.live.skipIf(process.getuid?.() !== 0)("what root makes belongs to the owner of the folder", () =>
   Effect.gen(function* () {
@@ -58,20 +59,18 @@ it.live.skipIf(process.getuid?.() !== 0)("what root makes belongs to the owner o
   }).pipe(Effect.scoped)
 )
 
-it.scopedLive("a link in the place of the note about the log is replaced", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const victim = join(yield* temporaryFolder, "victim")
-    writeFileSync(victim, "secret")
-    if (process.getuid?.() === 0) chownSync(dirname(path), 12345, 23456)
-    for (const make of [symlinkSync, linkSync]) {
-      make(victim, `${path}.wal-of`)
-      const note = Effect.sync(() => lstatSync(`${path}.wal-of`).isFile())
-      expect(yield* Effect.provide(note, Sql.layer(path))).toBe(true)
-      expect([readFileSync(victim, "utf8"), statSync(victim).uid]).toEqual(["secret", process.getuid?.()])
-    }
-  })
-)
+liveTest("a link in the place of the note about the log is replaced", function* () {
+  const path = yield* temporaryDatabase
+  const victim = join(yield* temporaryFolder, "victim")
+  writeFileSync(victim, "secret")
+  if (process.getuid?.() === 0) chownSync(dirname(path), 12345, 23456)
+  for (const make of [symlinkSync, linkSync]) {
+    make(victim, `${path}.wal-of`)
+    const note = Effect.sync(() => lstatSync(`${path}.wal-of`).isFile())
+    expect(yield* Effect.provide(note, Sql.layer(path))).toBe(true)
+    expect([readFileSync(victim, "utf8"), statSync(victim).uid]).toEqual(["secret", process.getuid?.()])
+  }
+})
 
 it.scopedLive.skipIf(process.getuid?.() !== 0)(
   "a database that a link leads to belongs to the owner of its own folder",
@@ -86,73 +85,65 @@ it.scopedLive.skipIf(process.getuid?.() !== 0)(
     })
 )
 
-it.live("the reader cannot write", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const exit = yield* Effect.flatMap(Reader, (reader) => reader.run("DELETE FROM meta")).pipe(
+liveTest("the reader cannot write", function* () {
+  const path = yield* temporaryDatabase
+  const exit = yield* Effect.flatMap(Reader, (reader) => reader.run("DELETE FROM meta")).pipe(
+    Effect.provide(Sql.layer(path)),
+    Effect.exit
+  )
+  expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toMatch(/SQLITE_READONLY/)
+})
+
+liveTest("foreign keys are enforced and tables are strict", function* () {
+  const path = yield* temporaryDatabase
+  const attempt = (sql: string) =>
+    execute(sql).pipe(
       Effect.provide(Sql.layer(path)),
-      Effect.exit
+      Effect.exit,
+      Effect.map((exit) => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "accepted"))
     )
-    expect(Exit.isFailure(exit) && Cause.pretty(exit.cause)).toMatch(/SQLITE_READONLY/)
-  }).pipe(Effect.scoped)
-)
+  expect(yield* attempt("INSERT INTO account_wallets VALUES ('nobody', 'test', 'f', x'00')")).toMatch(/FOREIGN KEY/)
+  expect(yield* attempt("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'A', 'yesterday')")).toMatch(
+    /cannot store TEXT/
+  )
+})
 
-it.live("foreign keys are enforced and tables are strict", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const attempt = (sql: string) =>
-      execute(sql).pipe(
-        Effect.provide(Sql.layer(path)),
-        Effect.exit,
-        Effect.map((exit) => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "accepted"))
-      )
-    expect(yield* attempt("INSERT INTO account_wallets VALUES ('nobody', 'test', 'f', x'00')")).toMatch(/FOREIGN KEY/)
-    expect(yield* attempt("INSERT INTO accounts (id, name, created_at) VALUES ('a', 'A', 'yesterday')")).toMatch(
-      /cannot store TEXT/
-    )
-  }).pipe(Effect.scoped)
-)
+liveTest("a database of a newer tilld is refused by the name of the version that wrote it", function* () {
+  const path = yield* temporaryDatabase
+  yield* Effect.provide(Effect.void, Sql.layer(path))
+  const raw = new Database(path)
+  expect(raw.prepare("SELECT value FROM meta WHERE key = 'written_by'").get()).toEqual({ value: version })
+  raw.exec("INSERT INTO migrations (migration_id, name) VALUES (9999, 'future')")
+  raw.exec("UPDATE meta SET value = '9.8.7' WHERE key = 'written_by'")
+  const refused = Effect.flip(Effect.provide(Effect.void, Sql.layer(path)))
+  expect((yield* refused).message).toBe(
+    `${path} was written by tilld 9.8.7 and has its schema 9999; this is tilld ${version}, which knows schema 1. Start tilld 9.8.7 again, or restore a backup from before it was installed.`
+  )
+  raw.exec("DROP TABLE meta")
+  expect((yield* refused).message).toMatch(/written by a newer tilld and/)
+  raw.close()
+})
 
-it.live("a database of a newer tilld is refused by the name of the version that wrote it", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(Effect.void, Sql.layer(path))
-    const raw = new Database(path)
-    expect(raw.prepare("SELECT value FROM meta WHERE key = 'written_by'").get()).toEqual({ value: version })
-    raw.exec("INSERT INTO migrations (migration_id, name) VALUES (9999, 'future')")
-    raw.exec("UPDATE meta SET value = '9.8.7' WHERE key = 'written_by'")
-    const refused = Effect.flip(Effect.provide(Effect.void, Sql.layer(path)))
-    expect((yield* refused).message).toBe(
-      `${path} was written by tilld 9.8.7 and has its schema 9999; this is tilld ${version}, which knows schema 1. Start tilld 9.8.7 again, or restore a backup from before it was installed.`
-    )
-    raw.exec("DROP TABLE meta")
-    expect((yield* refused).message).toMatch(/written by a newer tilld and/)
-    raw.close()
-  }).pipe(Effect.scoped)
-)
-
-it.live("a migration leaves a verified copy of the file from before", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.provide(synchronous, Sql.layer(path))
-    const raw = new Database(path)
-    raw.prepare("INSERT INTO meta VALUES ('kept', 'yes')").run()
-    raw.close()
-    yield* Effect.provide(
-      migrate(path, {
-        "0001_start": Effect.void,
-        "0002_next": Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("CREATE TABLE next (id TEXT) STRICT"))
-      }),
-      SqliteClient.layer({ filename: path })
-    )
-    const copies = readdirSync(dirname(path)).filter((name) => name.includes(".before-"))
-    expect(copies).toEqual([`${basename(path)}.before-2`])
-    const copy = new Database(`${path}.before-2`, { readonly: true })
-    expect(copy.prepare("SELECT value FROM meta WHERE key = 'kept'").get()).toEqual({ value: "yes" })
-    expect(copy.prepare("SELECT name FROM sqlite_schema WHERE name = 'next'").get()).toBeUndefined()
-    copy.close()
-  }).pipe(Effect.scoped)
-)
+liveTest("a migration leaves a verified copy of the file from before", function* () {
+  const path = yield* temporaryDatabase
+  yield* Effect.provide(synchronous, Sql.layer(path))
+  const raw = new Database(path)
+  raw.prepare("INSERT INTO meta VALUES ('kept', 'yes')").run()
+  raw.close()
+  yield* Effect.provide(
+    migrate(path, {
+      "0001_start": Effect.void,
+      "0002_next": Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("CREATE TABLE next (id TEXT) STRICT"))
+    }),
+    SqliteClient.layer({ filename: path })
+  )
+  const copies = readdirSync(dirname(path)).filter((name) => name.includes(".before-"))
+  expect(copies).toEqual([`${basename(path)}.before-2`])
+  const copy = new Database(`${path}.before-2`, { readonly: true })
+  expect(copy.prepare("SELECT value FROM meta WHERE key = 'kept'").get()).toEqual({ value: "yes" })
+  expect(copy.prepare("SELECT name FROM sqlite_schema WHERE name = 'next'").get()).toBeUndefined()
+  copy.close()
+})
 
 it.live.each<[string, (path: string) => void, RegExp]>([
   ["is no database", (path) => writeFileSync(path, "x".repeat(10_000)), /is damaged, or no SQLite database: restore/],
@@ -169,3 +160,19 @@ it.live.each<[string, (path: string) => void, RegExp]>([
     expect(refused.message).toContain(path)
   }).pipe(Effect.scoped)
 )
+
+it.each([
+  new Error("Could not locate the bindings file. Tried:\n → /a\n → /b"),
+  Object.assign(new Error("wrong ELF class"), { code: "ERR_DLOPEN_FAILED" }),
+  "Error: Cannot find module './elliptic'\n    at require"
+])("a native part that cannot be loaded is one line, wherever it is met: %s", (cause) => {
+  expect(nativeProblem(cause)).toMatch(/^a native part.* run tilld with a Node .*$/)
+  expect(unusableFiles(cause, [], "Cannot work")).toMatchObject({
+    _tag: "StoreUnusable",
+    message: nativeProblem(cause)
+  })
+})
+
+it("any other error is not reported as one of a native part", () => {
+  expect(nativeProblem(new Error("disk I/O error"))).toBeUndefined()
+})

@@ -6,6 +6,7 @@ import start from "../../src/migrations/0001_start.ts"
 import { migrate, migrateFile } from "../../src/Sql/migrate.ts"
 import * as Sql from "../../src/Sql.ts"
 import { dump, keptSchemas, restoreDump, rowsOf, schemaOf } from "../lib/schemas.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 type Migrate = (path: string) => Effect.Effect<void, unknown>
@@ -53,24 +54,20 @@ const losing: Migrate = (path) =>
     "0002_next": Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("DELETE FROM accounts"))
   }).pipe(Effect.provide(SqliteClient.layer({ filename: path })))
 
-it.live("the kept SQL of a database makes the same one", () =>
-  Effect.gen(function* () {
-    const [used, again] = [yield* usedDatabase, yield* temporaryDatabase]
-    restoreDump(again, dump(used))
-    expect(schemaOf(again)).toEqual(schemaOf(used))
-    expect(rowsOf(again)).toEqual(rowsOf(used))
-    expect(rowsOf(again).audit).toHaveLength(1)
-  }).pipe(Effect.scoped)
-)
+liveTest("the kept SQL of a database makes the same one", function* () {
+  const [used, again] = [yield* usedDatabase, yield* temporaryDatabase]
+  restoreDump(again, dump(used))
+  expect(schemaOf(again)).toEqual(schemaOf(used))
+  expect(rowsOf(again)).toEqual(rowsOf(used))
+  expect(rowsOf(again).audit).toHaveLength(1)
+})
 
-it.live("a kept schema is migrated to the present one with its rows, and a migration that loses some is noticed", () =>
-  Effect.gen(function* () {
-    const sql = dump(yield* usedDatabase)
-    yield* expectToUpgrade(sql, withNext)
-    const noticed = yield* Effect.exit(expectToUpgrade(sql, losing))
-    expect(noticed._tag).toBe("Failure")
-  }).pipe(Effect.scoped)
-)
+liveTest("a kept schema is migrated with its rows, and a migration that loses some is noticed", function* () {
+  const sql = dump(yield* usedDatabase)
+  yield* expectToUpgrade(sql, withNext)
+  const noticed = yield* Effect.exit(expectToUpgrade(sql, losing))
+  expect(noticed._tag).toBe("Failure")
+})
 
 it.live("the schema of every release is migrated to the present one with its rows", () =>
   Effect.forEach(keptSchemas(), ([, sql]) => expectToUpgrade(sql, migrateFile), { concurrency: 1, discard: true })

@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { NoThread, threadOf } from "../../src/Sql/workerThread.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 
 const running = (source: string) => new URL(`data:text/javascript,${encodeURIComponent(source)}`)
 
@@ -33,10 +34,8 @@ it.scoped("a late response is not taken for the response to the next message", (
   })
 )
 
-it.scoped("a thread that dies is replaced at once", () =>
-  Effect.gen(function* () {
-    const ask = yield* threadOf<string, string>(dying, "10 seconds")
-    expect(yield* Effect.flip(ask("die"))).toBeInstanceOf(NoThread)
-    expect(yield* ask("second")).toBe("answer to second")
-  })
-)
+liveTest("a thread that dies is replaced at once", function* () {
+  const ask = yield* threadOf<string, string>(dying, "10 seconds")
+  expect(yield* Effect.flip(ask("die"))).toBeInstanceOf(NoThread)
+  expect(yield* ask("second")).toBe("answer to second")
+})

@@ -1,0 +1,78 @@
+import { spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { dirname, join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { DateTime, Effect } from "effect"
+import { partialOf } from "../../src/Backup/files.ts"
+import { lastBackupAt, recordBackup } from "../../src/Backup/lastBackup.ts"
+import { liveTest } from "../lib/scopedTest.ts"
+import { temporaryDatabase, temporaryFolder } from "../lib/store.ts"
+
+liveTest("leftovers of an ended backup are removed, and files of a running one stay", function* () {
+  const folder = yield* temporaryFolder
+  const { pid: ended } = spawnSync("true")
+  const other = `x.db.${process.ppid}.partial`
+  for (const name of [other, `x.db.${ended}.partial`, `y.db.${ended}.partial`]) writeFileSync(join(folder, name), "")
+  yield* partialOf(join(folder, "x.db"))
+  expect(readdirSync(folder).sort()).toEqual([other, `y.db.${ended}.partial`].sort())
+})
+
+liveTest("what has such a name and is no file stays, and stops nothing", function* () {
+  const folder = yield* temporaryFolder
+  const { pid: ended } = spawnSync("true")
+  const folders = [`x.db.${ended}.partial`, `x.db.${process.pid}.partial`]
+  for (const name of folders) mkdirSync(join(folder, name))
+  const partial = yield* Effect.scoped(
+    Effect.tap(partialOf(join(folder, "x.db")), (path) =>
+      Effect.sync(() => writeFileSync(path, "", { flag: "wx", mode: 0o600 }))
+    )
+  )
+  expect(partial.startsWith(`${join(folder, "x.db")}.${process.pid}-`)).toBe(true)
+  expect(readdirSync(folder).sort()).toEqual(folders.sort())
+  // Another one has another name, which nobody can take before.
+  expect(yield* partialOf(join(folder, "x.db"))).not.toBe(partial)
+})
+
+it.scoped.skipIf(process.getuid?.() !== 0)(
+  "another user's leftovers, and a folder that cannot be read, stop nothing",
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const left = `x.db.${spawnSync("true").pid}.partial`
+      writeFileSync(join(folder, left), "")
+      for (const mode of [0o1777, 0o1733]) {
+        chmodSync(folder, mode)
+        yield* Effect.acquireRelease(
+          Effect.sync(() => process.seteuid?.(65_534)),
+          () => Effect.sync(() => process.seteuid?.(0))
+        ).pipe(
+          Effect.zipRight(partialOf(join(folder, "x.db"))),
+          Effect.tap((path) => Effect.sync(() => writeFileSync(path, "", { flag: "wx" }))),
+          Effect.scoped
+        )
+        expect(readdirSync(folder)).toEqual([left])
+      }
+    })
+)
+
+liveTest("a link in the place of the note of the last backup is replaced", function* () {
+  const database = yield* temporaryDatabase
+  const victim = join(yield* temporaryFolder, "victim")
+  writeFileSync(victim, "secret")
+  if (process.getuid?.() === 0) chownSync(dirname(database), 12345, 23456)
+  symlinkSync(victim, `${database}.last-backup.${process.pid}.partial`)
+  yield* recordBackup(database, { madeAt: DateTime.unsafeMake(5000), file: "-", sha256: "" })
+  expect([readFileSync(victim, "utf8"), statSync(victim).uid]).toEqual(["secret", process.getuid?.()])
+  expect(yield* lastBackupAt(database)).toBe(5000)
+  expect(lstatSync(`${database}.last-backup`).uid).toBe(statSync(dirname(database)).uid)
+})
