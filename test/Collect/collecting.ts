@@ -1,9 +1,19 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import assert from "node:assert/strict"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { mnemonicToSeedSync } from "@scure/bip39"
 import { BigDecimal, Duration, Effect, Fiber, Logger, LogLevel, Option, Redacted, Schedule } from "effect"
-import { type Abi, type Address, encodeDeployData, encodeFunctionData, type Hex, parseAbi } from "viem"
+import {
+  type Abi,
+  type Address,
+  encodeDeployData,
+  encodeFunctionData,
+  erc20Abi,
+  type Hex,
+  numberToHex,
+  parseAbi
+} from "viem"
 import { generatePrivateKey, HDKey, privateKeyToAddress } from "viem/accounts"
 import { accessTo } from "../../src/Chains/providers/chainAccess.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
@@ -24,7 +34,11 @@ import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.t
 import { hdWallet, sponsorAddress } from "../../src/Settings/hdWallet.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
+import { type Edit, inFrontOf } from "./inFront.ts"
 import { refusalBefore } from "./refusal.ts"
+
+export const usd = 10n ** 6n
+export const ether = 10n ** 18n
 
 const phrase = "legal winner thank year wave sausage worth useful legal winner thank yellow"
 /** The n of m/44'/60'/n'. */
@@ -128,6 +142,15 @@ export const collecting = Effect.fnUntraced(function* ({
       ...{ isOpen: false, held: [], ...of(index) }
     }))
 
+  /**
+   * Has the chain asked through these providers from now on, in this order: by their URLs, or by what each does with the chain's
+   * answers, where undefined is nothing.
+   */
+  const askThrough = (...all: ReadonlyArray<string | Edit | undefined>) =>
+    Effect.forEach(all, (one = local.url) =>
+      typeof one === "string" ? Effect.succeed(one) : Effect.map(inFrontOf(local.url, one), ({ url }) => url)
+    ).pipe(Effect.map((urls) => change({ rpcUrls: urls.map((url) => Redacted.make(url)) })))
+
   const destination = someone()
   const request = (over: Partial<PlanRequest> = {}): PlanRequest => ({
     ...{ xpub, received: [], destination, currencies: undefined, maxFee: undefined, feeSteps: 3 },
@@ -142,6 +165,8 @@ export const collecting = Effect.fnUntraced(function* ({
       Effect.provide(Rpc.layer)
     )
   const sign = (made: Plan) => signPlan(made, seed(), noLimits)
+  const planned = (over: Partial<PlanRequest>) =>
+    Effect.flatMap(plan(over), ({ plan }) => Effect.map(sign(plan), (signed) => ({ plan, signed })))
 
   const journalPath = join(folder, "signed.json.journal")
   const send = (
@@ -155,6 +180,62 @@ export const collecting = Effect.fnUntraced(function* ({
     Effect.flatMap(accessTo(settings(), network), (access) =>
       broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, check)
     ).pipe(Effect.provide(Rpc.layer), Logger.withMinimumLogLevel(LogLevel.Warning))
+
+  /** What the receiver of everything has of a currency. */
+  const arrived = (currency: Erc20 | "ETH") =>
+    currency === "ETH" ? local.balance(destination) : local.tokenBalance(currency, destination)
+
+  /** What a broadcast ends with, which has moved everything: it adds up to the unit, and the receiver has it. */
+  const ends = <E, R>(sending: Effect.Effect<{ readonly result: SweepResult }, E, R>) =>
+    Effect.gen(function* () {
+      const { result } = yield* sending
+      assert.deepEqual(result.differences, [])
+      assert.ok(holdsExactly(result))
+      for (const { currency } of result.totals) {
+        const own = result.transfers.filter((one) => one.currency === currency && one.to === destination)
+        const sum = own.reduce((all, { amount }) => all + BigInt(amount), 0n)
+        assert.equal(yield* arrived(currency as Erc20 | "ETH"), sum, currency)
+      }
+      return result
+    })
+
+  /** Sends to such an end. */
+  const sent = (...args: Parameters<typeof send>) => ends(send(...args))
+
+  /** Sends until it has said something. */
+  const sendUntil = (signed: Signed, what: string, over: Partial<BroadcastRequest> = {}) =>
+    Effect.tap(Effect.fork(send(signed, over)), (sending) =>
+      untilTrue(sending, () => said.some((text) => text.includes(what)))
+    )
+
+  /** The same, and ends it then. */
+  const cutOff = (signed: Signed, what: string) => Effect.flatMap(sendUntil(signed, what), Fiber.interrupt)
+
+  /** The lines of the journal; of one event, if that is given. */
+  const noted = (event = ""): ReadonlyArray<string> =>
+    existsSync(journalPath)
+      ? readFileSync(journalPath, "utf8")
+          .split("\n")
+          .filter((line) => line.startsWith(`{"event":"${event}`))
+      : []
+
+  /** How many transactions an address has sent. */
+  const sentBy = (address: string) => Effect.map(local.rpc<Hex>("eth_getTransactionCount", [address, "latest"]), Number)
+
+  /** Sends from an address without its key, as another wallet of the same seed would. It waits for a block. */
+  const sendFrom = (from: string, call: { readonly to: string; readonly data?: Hex }) =>
+    Effect.gen(function* () {
+      yield* local.rpc("anvil_impersonateAccount", [from])
+      if (from !== sponsor) yield* local.rpc("anvil_setBalance", [from, numberToHex(ether)])
+      yield* local.rpc("eth_sendTransaction", [{ from, ...call }])
+    })
+
+  /** Takes USDC from an address so, and mines that. */
+  const takeUsdc = (index: number, units: bigint) => {
+    const data = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [someone(), units] })
+    const call = { to: local.tokens.USDC?.address ?? "", data }
+    return Effect.zipRight(sendFrom(wallet.address(index), call), local.mine())
+  }
 
   /** Why a broadcast is refused: before it sends anything. */
   const refused = (signed: Signed, over: Partial<BroadcastRequest> = {}) =>
@@ -180,15 +261,44 @@ export const collecting = Effect.fnUntraced(function* ({
     pay,
     fund,
     received,
+    askThrough,
     plan,
     sign,
+    planned,
     send,
+    sent,
+    ends,
+    sendUntil,
+    cutOff,
+    noted,
+    arrived,
+    sentBy,
+    sendFrom,
+    takeUsdc,
     refused,
     mining
   }
 })
 
 export type Collecting = Effect.Effect.Success<ReturnType<typeof collecting>>
+
+/** What so many addresses are paid each, from an index on. */
+export type Paid = readonly [currency: Erc20 | "ETH", count: number, amount: bigint, first?: number]
+
+/** The same, where addresses were paid and the sponsor has coin. */
+export const funded = Effect.fnUntraced(function* (paid: ReadonlyArray<Paid>, options?: CollectingOptions) {
+  const scene = yield* collecting(options)
+  yield* Effect.forEach(paid, (one) => scene.pay(...one), { concurrency: 1, discard: true })
+  yield* scene.fund
+  return scene
+})
+
+/** The same, with a signed plan for everything. */
+export const prepared = Effect.fnUntraced(function* (paid: ReadonlyArray<Paid>, options?: CollectingOptions) {
+  const scene = yield* funded(paid, options)
+  const count = Math.max(...paid.map(([, count, , first = 0]) => first + count))
+  return { scene, ...(yield* scene.planned({ received: scene.received(count) })) }
+})
 
 /** Waits while a broadcast runs: fails with it, and where it ends before. */
 export const whileSending = <A, E, B, F, R>(sending: Fiber.Fiber<A, E>, waiting: Effect.Effect<B, F, R>) =>

@@ -17,6 +17,9 @@ export const usdt = "0x2222222222222222222222222222222222222222"
 /** Exceptions that it sends back. */
 export const refunded = ["exc_aaaaaaaaaaaaaaaaaaaaaa", "exc_bbbbbbbbbbbbbbbbbbbbbb"] as const
 
+/** Where a move is from; without a funding. */
+const at = (index: number) => ({ address: addressAt(index), index, funding: "0" })
+
 /** A plan with every way: two authorizations, a funded transfer, coin, and a refund by each way. */
 export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
   format: planFormat,
@@ -32,40 +35,20 @@ export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
     { symbol: "USDT", contract: usdt, decimals: 6 }
   ],
   moves: [
+    { way: "authorization", token: "USDC", ...at(0), amount: "1500000", gas: "70000" },
+    { way: "authorization", token: "USDC", ...at(1), amount: "2500000", gas: "70000" },
     {
       way: "authorization",
       token: "USDC",
-      address: addressAt(0),
-      index: 0,
-      amount: "1500000",
+      ...at(2),
+      amount: "700000",
       gas: "70000",
-      funding: "0"
+      to: customer,
+      refund: refunded[0]
     },
-    {
-      way: "authorization",
-      token: "USDC",
-      address: addressAt(1),
-      index: 1,
-      amount: "2500000",
-      gas: "70000",
-      funding: "0"
-    },
-    {
-      ...{ way: "authorization", token: "USDC", address: addressAt(2), index: 2, amount: "700000", gas: "70000" },
-      ...{ funding: "0", to: customer, refund: refunded[0] }
-    },
-    {
-      ...{ way: "token", token: "USDT", address: addressAt(3), index: 3, amount: "9000000", gas: "80000" },
-      ...{ funding: "240000000000000", nonce: 0 }
-    },
-    {
-      ...{ way: "native", address: addressAt(4), index: 4, amount: "1000000000000000000", gas: "21000" },
-      ...{ funding: "0", nonce: 7 }
-    },
-    {
-      ...{ way: "native", address: addressAt(5), index: 5, amount: "250000000000000000", gas: "21000" },
-      ...{ funding: "0", nonce: 0, to: customer, refund: refunded[1] }
-    }
+    { way: "token", token: "USDT", ...at(3), amount: "9000000", gas: "80000", funding: "240000000000000", nonce: 0 },
+    { way: "native", ...at(4), amount: "1000000000000000000", gas: "21000", nonce: 7 },
+    { way: "native", ...at(5), amount: "250000000000000000", gas: "21000", nonce: 0, to: customer, refund: refunded[1] }
   ],
   leftOut: [{ address: addressAt(9), index: 9, currency: "USDC", decimals: 6, amount: "3", why: "below its cost" }],
   fees: [

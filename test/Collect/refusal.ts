@@ -1,3 +1,4 @@
+import { expect } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 
 const nothing = "nothing was refused"
@@ -19,3 +20,6 @@ export const refusalBefore = <A, E extends { readonly message: string }, R>(
     const onProgress = (text: string) => Effect.asVoid(Deferred.succeed(told, `${nothing}: ${text}`))
     return Effect.raceFirst(refusal(asking(onProgress)), Deferred.await(told))
   })
+
+/** What a command ended as that has printed no result and said this. */
+export const failing = (code: number, said: string) => ({ code, stdout: "", stderr: expect.stringContaining(said) })

@@ -11,6 +11,7 @@ import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
 import { readSeed, seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
 import { mixedEntropy } from "../../src/Collect/wallet.ts"
 import { hdWallet, sponsorAddress } from "../../src/Settings/hdWallet.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { phrase } from "./plans.ts"
 import { refusal } from "./refusal.ts"
@@ -169,88 +170,79 @@ describe("a keystore", () => {
   })
 })
 
-it.effect("a keystore's words have the passphrase of the second line", () =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const [path, lines] = [join(folder, "seed.json"), join(folder, "lines")]
-    writeFileSync(path, keystore(published.pbkdf2.crypto))
-    writeFileSync(lines, `${password}\nTREZOR\n`)
-    expect(yield* readSeed({ fd: openSync(lines, "r"), keystore: path })).toEqual(
-      seed(entropyToMnemonic(Buffer.from(secret, "hex"), wordlist), "TREZOR")
-    )
-  }).pipe(Effect.scoped)
-)
+liveTest("a keystore's words have the passphrase of the second line", function* () {
+  const folder = yield* temporaryFolder
+  const [path, lines] = [join(folder, "seed.json"), join(folder, "lines")]
+  writeFileSync(path, keystore(published.pbkdf2.crypto))
+  writeFileSync(lines, `${password}\nTREZOR\n`)
+  expect(yield* readSeed({ fd: openSync(lines, "r"), keystore: path })).toEqual(
+    seed(entropyToMnemonic(Buffer.from(secret, "hex"), wordlist), "TREZOR")
+  )
+})
 
-it.effect("keys are those of every wallet, and those that the server derives from the extended public key", () =>
-  Effect.gen(function* () {
-    for (const account of [0, 7]) {
-      const bytes = seed(phrase)
-      const expected = HDKey.fromMasterSeed(bytes).derive(`m/44'/60'/${account}'`).publicExtendedKey
-      const path = (rest: string) =>
-        mnemonicToAccount(phrase, { path: `m/44'/60'/${account}'/${rest}` as `m/44'/60'/${string}` }).address
-      const found = yield* withAccountKey(bytes, account, ({ signer, xpub }) =>
-        Effect.sync(() => ({
-          xpub,
-          first: signer(0).address,
-          far: signer(2 ** 31 - 1).address,
-          sponsor: signer("sponsor").address
-        }))
-      )
-      expect(found).toEqual({ xpub: expected, first: path("0/0"), far: path(`0/${2 ** 31 - 1}`), sponsor: path("1/0") })
-      expect(hdWallet(expected).address(2 ** 31 - 1)).toBe(found.far)
-      expect(sponsorAddress(expected)).toBe(found.sponsor)
-      expect(bytes).toEqual(new Uint8Array(64))
-    }
-  })
-)
-
-it.effect("keys cannot sign any more when their use has ended, also by a failure", () =>
-  Effect.gen(function* () {
+liveTest("keys are those of every wallet, and those that the server derives from the public one", function* () {
+  for (const account of [0, 7]) {
     const bytes = seed(phrase)
-    let later: (() => unknown) | undefined
-    yield* Effect.flip(
-      withAccountKey(bytes, 0, ({ signer }) => {
-        later = () => signer(0)
-        return Effect.fail("stop")
-      })
+    const expected = HDKey.fromMasterSeed(bytes).derive(`m/44'/60'/${account}'`).publicExtendedKey
+    const path = (rest: string) =>
+      mnemonicToAccount(phrase, { path: `m/44'/60'/${account}'/${rest}` as `m/44'/60'/${string}` }).address
+    const found = yield* withAccountKey(bytes, account, ({ signer, xpub }) =>
+      Effect.sync(() => ({
+        xpub,
+        first: signer(0).address,
+        far: signer(2 ** 31 - 1).address,
+        sponsor: signer("sponsor").address
+      }))
     )
+    expect(found).toEqual({ xpub: expected, first: path("0/0"), far: path(`0/${2 ** 31 - 1}`), sponsor: path("1/0") })
+    expect(hdWallet(expected).address(2 ** 31 - 1)).toBe(found.far)
+    expect(sponsorAddress(expected)).toBe(found.sponsor)
     expect(bytes).toEqual(new Uint8Array(64))
-    expect(later).toThrow("without its private half")
-  })
+  }
+})
+
+liveTest("keys cannot sign any more when their use has ended, also by a failure", function* () {
+  const bytes = seed(phrase)
+  let later: (() => unknown) | undefined
+  yield* Effect.flip(
+    withAccountKey(bytes, 0, ({ signer }) => {
+      later = () => signer(0)
+      return Effect.fail("stop")
+    })
+  )
+  expect(bytes).toEqual(new Uint8Array(64))
+  expect(later).toThrow("without its private half")
+})
+
+liveTest(
+  "a file is written whole and for its owner, over another one only if asked, and leaves no partial one",
+  function* () {
+    const path = join(yield* temporaryFolder, "signed.json")
+    const partial = `${path}.${process.pid}.partial`
+    writeFileSync(partial, "")
+    yield* writeOutput(path, "x", false)
+    expect(yield* refusal(writeOutput(path, "y", false))).toMatch(
+      new RegExp(`^${path} cannot be written .*: name another file, or --force replaces it`)
+    )
+    expect(readFileSync(path, "utf8")).toBe("x")
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    yield* writeOutput(path, "y", true)
+    expect(readFileSync(path, "utf8")).toBe("y")
+    expect(readdirSync(dirname(path))).toEqual(["signed.json"])
+  }
 )
 
-it.effect(
-  "a file is written whole and for its owner, over another one only where that is asked for, and leaves no partial one",
-  () =>
-    Effect.gen(function* () {
-      const path = join(yield* temporaryFolder, "signed.json")
-      const partial = `${path}.${process.pid}.partial`
-      writeFileSync(partial, "")
-      yield* writeOutput(path, "x", false)
-      expect(yield* refusal(writeOutput(path, "y", false))).toMatch(
-        new RegExp(`^${path} cannot be written .*: name another file, or --force replaces it`)
-      )
-      expect(readFileSync(path, "utf8")).toBe("x")
-      expect(statSync(path).mode & 0o777).toBe(0o600)
-      yield* writeOutput(path, "y", true)
-      expect(readFileSync(path, "utf8")).toBe("y")
-      expect(readdirSync(dirname(path))).toEqual(["signed.json"])
-    }).pipe(Effect.scoped)
-)
-
-it.effect("a file that cannot be written is refused before the work for it", () =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    writeFileSync(join(folder, "there"), "")
-    const cases = [
-      ["", "The output file has no name: was a variable not set?"],
-      [folder, `${folder} is a folder: name a file in it`],
-      [join(folder, "none", "plan.json"), `Nothing can be written in ${join(folder, "none")}: it does not exist`],
-      [join(folder, "there", "plan.json"), `Nothing can be written in ${join(folder, "there")}: it is not a folder`]
-    ] as const
-    for (const [path, said] of cases) expect(yield* refusal(checkOutput(path, true))).toContain(said)
-    expect(yield* refusal(checkOutput(join(folder, "there"), false))).toContain("exists already")
-    yield* checkOutput(join(folder, "there"), true)
-    yield* checkOutput(join(folder, "new"), false)
-  }).pipe(Effect.scoped)
-)
+liveTest("a file that cannot be written is refused before the work for it", function* () {
+  const folder = yield* temporaryFolder
+  writeFileSync(join(folder, "there"), "")
+  const cases = [
+    ["", "The output file has no name: was a variable not set?"],
+    [folder, `${folder} is a folder: name a file in it`],
+    [join(folder, "none", "plan.json"), `Nothing can be written in ${join(folder, "none")}: it does not exist`],
+    [join(folder, "there", "plan.json"), `Nothing can be written in ${join(folder, "there")}: it is not a folder`]
+  ] as const
+  for (const [path, said] of cases) expect(yield* refusal(checkOutput(path, true))).toContain(said)
+  expect(yield* refusal(checkOutput(join(folder, "there"), false))).toContain("exists already")
+  yield* checkOutput(join(folder, "there"), true)
+  yield* checkOutput(join(folder, "new"), false)
+})

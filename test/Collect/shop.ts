@@ -1,17 +1,19 @@
+import assert from "node:assert/strict"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Schedule, type Scope } from "effect"
 import type { Address } from "viem"
 import { HDKey } from "viem/accounts"
-import type { Plan } from "../../src/Collect/Plan.ts"
+import { digested, type Plan, type Unsigned } from "../../src/Collect/Plan.ts"
+import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { sponsorAddress } from "../../src/Settings/hdWallet.ts"
 import { localChain, makeHome, pay, serve } from "../lib/daemon.ts"
-import { tilld } from "../lib/tilld.ts"
+import { root, tilld, tilldJson } from "../lib/tilld.ts"
+import { ether, holdsExactly } from "./collecting.ts"
 
-const ether = 10n ** 18n
 export const network = ["--chain", "ethereum", "--mode", "test"]
 
 /** Asks until the answer fits. */
@@ -28,6 +30,11 @@ export const eventually = <A, E, R>(ask: Effect.Effect<A, E, R>, fits: (answer: 
 export const onceDeep = (args: ReadonlyArray<string>) =>
   eventually(tilld(args), ({ stderr }) => !stderr.includes("decide once it has them"))
 
+/** Has a command killed before it does something to a file for the n-th time. */
+export const killedAt = (moment: number, on = "fsyncSync") => ({
+  ...{ KILL_ON: on, KILL_AT: `${moment}`, NODE_OPTIONS: `--import=${join(root, "test/lib/killAt.mjs")}` }
+})
+
 export interface ShopOptions {
   /** Starts what everything asks in place of the chain. */
   readonly front?: (url: string) => Effect.Effect<{ readonly url: string }, never, Scope.Scope>
@@ -37,7 +44,7 @@ export interface ShopOptions {
   readonly other?: ChainName
 }
 
-/** A shop with a daemon, whose chain mines every tenth of a second, and the steps of a collection by their commands. */
+/** A shop with a daemon, whose chain mines four times a second, and the steps of a collection by their commands. */
 export const openShop = Effect.fnUntraced(function* ({
   front = (url) => Effect.succeed({ url }),
   other,
@@ -53,10 +60,12 @@ export const openShop = Effect.fnUntraced(function* ({
     prices: { USDT: "1", DAI: "1" }
   })
   const daemon = yield* serve(home)
+  // Without an open payment the chain is read once a minute.
+  yield* daemon.create({ chain: "ethereum", currency: "DAI", amount: "1000" })
   const sponsor = sponsorAddress(HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'").publicExtendedKey) as Address
   yield* chain.payNative({ to: sponsor, amount: ether })
   yield* chain.mine()
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(chain.mine(), "100 millis")))
+  yield* Effect.forkScoped(Effect.forever(Effect.delay(chain.mine(), "250 millis")))
   const config = ["--config", home.config]
   const until = (payment: PaymentObject, status: string) =>
     eventually(daemon.payment(payment), (found) => found.status === status)
@@ -70,17 +79,39 @@ export const openShop = Effect.fnUntraced(function* ({
     ({ body }) => body.data
   )
   const file = (name: string) => join(home.folder, name)
+  const planning = (name: string, ...args: ReadonlyArray<string>) => [
+    ...["sweep", "plan", ...network, ...args, "-o", file(name), ...config]
+  ]
   const plan = Effect.fnUntraced(function* (name: string, ...args: ReadonlyArray<string>) {
-    const made = yield* onceDeep(["sweep", "plan", ...network, ...args, "-o", file(name), "--json", ...config])
+    const made = yield* onceDeep([...planning(name, ...args), "--json"])
     if (made.code !== 0) return yield* Effect.dieMessage(made.stderr)
     return JSON.parse(made.stdout) as { readonly moves: number; readonly leftOut: Plan["leftOut"] }
   })
+  const planIn = (name: string) => JSON.parse(readFileSync(file(name), "utf8")) as Plan
   const sign = Effect.fnUntraced(function* (name: string) {
-    const made = JSON.parse(readFileSync(file(name), "utf8")) as Plan
-    const signed = yield* signPlan(made, home.seed(), { allow: [], feeCeiling: 10n ** 15n })
+    const signed = yield* signPlan(planIn(name), home.seed(), { allow: [], feeCeiling: 10n ** 15n })
     writeFileSync(file(`${name}.signed`), JSON.stringify(signed))
   })
-  return { chain, config, daemon, exceptions, file, home, paid, plan, sign, sponsor, until }
+  /** Signs a plan with other moves than those of the one that was made. */
+  const signOther = (name: string, of: string, edit: (move: Plan["moves"][number]) => Plan["moves"][number]) => {
+    const { digest: _, words: __, ...made } = planIn(of)
+    const other: Unsigned = { ...made, moves: made.moves.map(edit) }
+    writeFileSync(file(name), JSON.stringify(digested(other)))
+    return sign(name)
+  }
+  const broadcasting = (name: string) => ["sweep", "broadcast", file(`${name}.signed`), ...config]
+  const broadcast = (name: string, env = {}) => tilld([...broadcasting(name), "--json"], { env })
+  /** Sends to the end, where everything adds up. */
+  const sent = Effect.fnUntraced(function* (name: string) {
+    const result = yield* tilldJson<SweepResult>(broadcasting(name))
+    assert.deepEqual(result.differences, [])
+    assert.ok(holdsExactly(result))
+    return result
+  })
+  return {
+    ...{ chain, config, daemon, exceptions, file, home, paid, sponsor, until },
+    ...{ broadcast, broadcasting, plan, planIn, planning, sent, sign, signOther }
+  }
 })
 
 interface Exception {
