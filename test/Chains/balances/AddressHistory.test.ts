@@ -1,12 +1,14 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { AddressHistory } from "../../../src/Chains/balances/AddressHistory.ts"
 import { Networks } from "../../../src/Chains/providers/Networks.ts"
-import { makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
-import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
+import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { Settings } from "../../../src/Settings.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
+import { Refusal } from "../../sim/node.ts"
+import { nodeClient, replies } from "../../sim/nodeClient.ts"
+import { errorOf } from "../providing.ts"
 import { chainSettings, settings } from "../world.ts"
 
 const address = (n: number): string => `0x${n.toString(16).padStart(40, "A")}`
@@ -18,15 +20,12 @@ type Known = Readonly<Record<string, Readonly<Record<string, { coins?: bigint; s
 
 const header = { number: "0x1", hash: zero, parentHash: zero, timestamp: "0x1" }
 
-/** Whatever reads the balances of many addresses at once is not served here. */
-const refused = ({ method, params }: RpcRequest) =>
-  method === "eth_call" && (params[0] as { to: string }).to !== usdc
-    ? Either.left(new RpcError({ host: "any", method, reason: "unsupported", detail: "not served" }))
-    : undefined
-
 const answer = (known: Known[string], { method, params }: RpcRequest): unknown => {
   if (method === "eth_getBlockByNumber") return header
   const call = params[0] as string | { to: string; data: string }
+  // Whatever reads the balances of many addresses at once.
+  if (typeof call !== "string" && call.to !== usdc)
+    throw new Refusal("the method eth_call does not exist/is not available")
   const of = typeof call === "string" ? call : `0x${call.data.slice(-40)}`
   const { coins = 0n, sent = 0, tokens = 0n } = known[of.toLowerCase()] ?? {}
   if (method === "eth_getBalance") return `0x${coins.toString(16)}`
@@ -38,17 +37,10 @@ const answer = (known: Known[string], { method, params }: RpcRequest): unknown =
 /** The first chain has the URLs `a`, the others one each. */
 const around = (known: Known, batches: Array<number>, a: ReadonlyArray<string> = ["a"]) => {
   const client = (url: string) =>
-    makeClient({
-      host: url,
-      sendEach: (calls) =>
-        Effect.suspend(() => {
-          batches.push(calls.length)
-          const there = known[url]
-          return there === undefined
-            ? new RpcError({ host: url, method: "any", reason: "unreachable", detail: "gone" })
-            : Effect.succeed(calls.map((call) => refused(call) ?? Either.right(answer(there, call))))
-        }),
-      counters: { calls: 0, batches: 0, sent: 0, received: 0 }
+    nodeClient(url, (calls) => {
+      batches.push(calls.length)
+      const there = known[url]
+      return there === undefined ? errorOf(url, "unreachable") : replies(url, calls, (call) => answer(there, call))
     })
   const tokens = [{ symbol: "USDC" as const, address: usdc, decimals: 6 }]
   const chains = [

@@ -4,8 +4,6 @@ import type { Block } from "../../sim/Block.ts"
 import { HandChain } from "../../sim/HandChain.ts"
 import { payer, paymaster, type Transaction, transaction } from "../../sim/transactions.ts"
 
-/** A stranger, and a contract of theirs: both have unlimited money. */
-export { payer as stranger, paymaster as contract } from "../../sim/transactions.ts"
 /** What every transaction of the model costs: one unit of gas at one wei, and one wei for the data. */
 export const fee = 2n
 
@@ -71,16 +69,5 @@ export class BalanceModel extends HandChain<DeedsBlock> {
     const mined = { ...block, deeds: block.transactions }
     this.blocks.push(mined)
     return mined
-  }
-
-  /** What came to an address above block `after`, by block. */
-  came(address: string, after: number): ReadonlyMap<number, bigint> {
-    const came = new Map<number, bigint>()
-    for (const { credits, number } of this.blocks.slice(after + 1)) {
-      for (const credit of credits.filter((one) => one.address === address)) {
-        came.set(number, (came.get(number) ?? 0n) + credit.amount)
-      }
-    }
-    return came
   }
 }

@@ -1,11 +1,13 @@
-import { describe, expect } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either, Redacted } from "effect"
 import type { BalanceQuery } from "../../../src/Chains/balances/discrepancy.ts"
 import { pointAt, statesOf } from "../../../src/Chains/balances/historicalStates.ts"
 import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
-import { makeClient, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcClient, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
+import { nodeClient, replies } from "../../sim/nodeClient.ts"
+import { hex } from "../../sim/transactions.ts"
 import { errorOf } from "../providing.ts"
 import { older } from "../twisted.ts"
 import { BalanceModel, direct } from "./BalanceModel.ts"
@@ -14,62 +16,48 @@ import { modelStory } from "./story.ts"
 
 /** A node with these responses about an address, or that fails each time. */
 const node = (host: string, answers: RpcReason | { readonly balance: number; readonly nonce: number }) => ({
-  client: makeClient({
-    host,
-    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-    sendEach: (calls) =>
-      typeof answers === "string"
-        ? errorOf(host, answers)
-        : Effect.succeed(
-            calls.map(({ method }) =>
-              Either.right(`0x${(method === "eth_getBalance" ? answers.balance : answers.nonce).toString(16)}`)
-            )
-          )
-  })
+  client: nodeClient(host, (calls) =>
+    typeof answers === "string"
+      ? errorOf(host, answers)
+      : replies(host, calls, ({ method }) => hex(method === "eth_getBalance" ? answers.balance : answers.nonce))
+  )
 })
 
 const at = { number: 1_000, hash: "0xhead", time: 0 }
 const rich = node("rich", { balance: 9, nonce: 2 })
-const states = (first: RpcReason, depth: number, others = [rich]) => {
-  const hashes = new Map([[at.number - depth, "0xold"]])
-  return pointAt({ provider: node("first", first), others, at, hashes }, alice, at.number - depth)
-}
+const [pruned, silent] = [node("second", "state"), node("third", "timeout")]
 
-describe("the state of an old block", () => {
-  const gone = ["state", "refused", "unsupported"] as const
-  const ofOldNodes = ["missing", "garbage"] as const
-
-  modelStory("is read from another provider where the first has pruned it, however its error says so", function* () {
-    for (const reason of gone) {
-      expect(yield* states(reason, 1)).toEqual({ number: 999, balance: 9n, nonce: 2 })
-    }
-    for (const reason of ofOldNodes) {
-      expect(yield* states(reason, 129)).toEqual({ number: 871, balance: 9n, nonce: 2 })
-    }
-  })
-
-  modelStory(
-    "must exist on every node a few blocks back: old nodes' errors for pruned states fail there",
-    function* () {
-      for (const reason of ofOldNodes) {
-        expect(yield* Effect.flip(states(reason, 128))).toMatchObject({ host: "first", reason })
+it.effect.each<
+  [
+    string,
+    firsts: ReadonlyArray<RpcReason>,
+    depth: number,
+    others: ReadonlyArray<typeof rich>,
+    outcome: "rich" | "fails" | undefined
+  ]
+>([
+  ["read from another provider where the first has pruned it", ["state", "refused", "unsupported"], 1, [rich], "rich"],
+  ["so too by the errors of old nodes, far back", ["missing", "garbage"], 129, [rich], "rich"],
+  ["on every node a few blocks back: those errors fail there", ["missing", "garbage"], 128, [rich], "fails"],
+  ["not pruned by an error about something else", ["timeout", "unreachable", "rate_limited"], 500, [rich], "fails"],
+  ["nor by another one", ["http", "inconsistent", "behind"], 500, [rich], "fails"],
+  ["undefined where no other provider has it, whatever its error", ["state"], 1, [pruned, silent], undefined],
+  ["undefined without another provider", ["state"], 1, [], undefined],
+  ["read from the only one that has it", ["state"], 1, [pruned, silent, rich], "rich"]
+])("the state of an old block is %s", ([, firsts, depth, others, outcome]) =>
+  Effect.gen(function* () {
+    for (const reason of firsts) {
+      const number = at.number - depth
+      const sources = { provider: node("first", reason), others, at, hashes: new Map([[number, "0xold"]]) }
+      const expected = {
+        rich: Either.right({ number, balance: 9n, nonce: 2 }),
+        fails: Either.left(expect.objectContaining({ host: "first", reason }))
       }
-    }
-  )
-
-  modelStory("does not count as pruned on another error of the provider", function* () {
-    for (const reason of ["timeout", "unreachable", "rate_limited", "http", "inconsistent", "behind"] as const) {
-      expect(yield* Effect.flip(states(reason, 500))).toMatchObject({ host: "first", reason })
+      const found = yield* Effect.either(pointAt(sources, alice, number))
+      expect(found).toEqual(outcome === undefined ? Either.right(undefined) : expected[outcome])
     }
   })
-
-  modelStory("is undefined where no other provider has it either, whatever its error", function* () {
-    const others = [node("second", "state"), node("third", "timeout")]
-    expect(yield* states("state", 1, others)).toBeUndefined()
-    expect(yield* states("state", 1, [])).toBeUndefined()
-    expect(yield* states("state", 1, [...others, rich])).toMatchObject({ balance: 9n })
-  })
-})
+)
 
 describe("the state of a block (issue 14 row 14: by hash)", () => {
   const sourcesOf = (client: RpcClient, head: BlockRef) => ({
@@ -133,19 +121,12 @@ describe("the state of a block (issue 14 row 14: by hash)", () => {
 describe("the states of addresses whose balance has changed", () => {
   modelStory("are matched to their addresses over several batches", function* () {
     const sizes: Array<number> = []
-    const client = makeClient({
-      host: "counting",
-      counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-      sendEach: (calls) => {
-        sizes.push(calls.length)
-        // Its own number, and twice that.
-        return Effect.succeed(
-          calls.map(({ method, params: [address] }) => {
-            const n = Number(String(address).slice(-4))
-            return Either.right(`0x${(method === "eth_getBalance" ? n : 2 * n).toString(16)}`)
-          })
-        )
-      }
+    // Of each address its own number, and twice that.
+    const client = nodeClient("counting", (calls) => {
+      sizes.push(calls.length)
+      return replies("counting", calls, ({ method, params: [address] }) =>
+        hex(Number(String(address).slice(-4)) * (method === "eth_getBalance" ? 1 : 2))
+      )
     })
     const asked = Array.from({ length: 100 }, (_, i): readonly [BalanceQuery, bigint] => [
       firstAsked(`0x${String(i).padStart(40, "0")}`),

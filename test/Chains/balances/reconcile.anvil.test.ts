@@ -1,19 +1,66 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { type Address, encodeFunctionData, type Hash, type Hex, numberToHex, pad } from "viem"
+import { Effect, Redacted } from "effect"
+import { type Address, encodeFunctionData, getAddress, type Hash, type Hex, numberToHex, pad } from "viem"
 import { capabilitiesOf } from "../../../src/Chains/rpc/capabilities.ts"
-import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import { Rpc, type RpcClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
+import type { BlockRef } from "../../../src/Domain/Receipt.ts"
 import {
   batcherAbi,
   batcherAddress,
   type LocalChain,
   multicall3Contract,
   reverterAbi,
-  reverterAddress
+  reverterAddress,
+  startLocalChain
 } from "../../../src/Sandbox/LocalChain.ts"
-import { address, ether, headOf, keep, methods, onChain, refusing, release } from "./reconcileAnvil.ts"
-import { depsOf, ledgerLines, owe, round, scanTo } from "./reconcileWorld.ts"
+import { nodeClient } from "../../sim/nodeClient.ts"
+import { errorOf } from "../providing.ts"
+import { depsOf, inStore, ledgerLines, owe, round, scanTo } from "./reconcileWorld.ts"
 import { ofTrace } from "./story.ts"
+
+const ether = 10n ** 18n
+const address = (n: number): Address => getAddress(pad(numberToHex(0xba1a00000n + BigInt(n)), { size: 20 }))
+const startChain = startLocalChain({ chain: "base", chainId: 31_337, tokens: [] })
+
+const headOf = (chain: LocalChain) =>
+  Effect.map(chain.head, ({ hash, number, timestamp }): BlockRef => ({ hash, number, time: timestamp }))
+
+const clientOf = (chain: LocalChain) => Effect.map(Rpc, (rpc) => rpc.client(Redacted.make(chain.url)))
+
+/** A provider that refuses some calls, and counts the others. */
+const refusing = (client: RpcClient, refuses: (call: RpcRequest) => boolean, reason: RpcReason = "refused") => {
+  const made: Array<RpcRequest> = []
+  const provider = nodeClient("choosy", (calls) => {
+    made.push(...calls)
+    return calls.some(refuses) ? errorOf("choosy", reason) : client.sendEach(calls)
+  })
+  return { provider, made }
+}
+
+/** Calls by their methods. */
+const methods = (made: ReadonlyArray<RpcRequest>) => made.map(({ method }) => method)
+
+/** Deposits `amount` for a payee, in a separate block; what `release` sends names no address. */
+const keep = Effect.fnUntraced(function* (chain: LocalChain, id: bigint, payee: Address, amount: bigint) {
+  yield* chain.send({
+    to: batcherAddress,
+    value: amount,
+    data: encodeFunctionData({ abi: batcherAbi, functionName: "keep", args: [id, payee] })
+  })
+  yield* chain.mine()
+})
+
+const release = (id: bigint, amount: bigint) => ({
+  to: batcherAddress,
+  data: encodeFunctionData({ abi: batcherAbi, functionName: "release", args: [id, amount] })
+})
+
+const onChain = <A, E, R>(test: (chain: LocalChain, client: RpcClient) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const chain = yield* startChain
+    return yield* test(chain, yield* clientOf(chain))
+  }).pipe(Effect.provide(Rpc.layer), inStore)
 
 const batch = (to: ReadonlyArray<Address>, amounts: ReadonlyArray<bigint>) => ({
   to: batcherAddress,
