@@ -1,33 +1,31 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Either } from "effect"
+import { Effect } from "effect"
 import { gasOf, makeGas } from "../../../src/Chains/providers/gas.ts"
-import { makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { ChainName } from "../../../src/Domain/Chain.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
+import { nodeClient, replies } from "../../sim/nodeClient.ts"
+import { hex, word } from "../../sim/transactions.ts"
 import { quiet } from "../providing.ts"
 
+const node = (answer: (call: RpcRequest) => unknown) => nodeClient("a", (calls) => replies("a", calls, answer))
+
 const fee = (chain: ChainName, answer: unknown) => {
-  const asked: Array<RpcRequest> = []
-  const client = makeClient({
-    host: "a",
-    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-    sendEach: (calls) =>
-      Effect.sync(() => {
-        asked.push(...calls)
-        return calls.map(() => Either.right(answer))
-      })
+  const asked: Array<unknown> = []
+  const client = node(({ params }) => {
+    asked.push(params)
+    return answer
   })
   return Effect.map(gasOf(chain, client, 7n), (gas) => ({ gas, asked }))
 }
-const word = (value: number) => `0x${value.toString(16).padStart(64, "0")}`
 
 it.effect.each<ChainName>(["optimism", "base"])("a transfer on %s costs its data on Ethereum too", (chain) =>
   Effect.gen(function* () {
-    const { asked, gas } = yield* fee(chain, word(1_000))
+    const { asked, gas } = yield* fee(chain, word(1_000n))
     expect(gas).toEqual({ price: 7n, l1Fee: 1_000n })
     // The upper bound for a transaction of 120 bytes.
-    expect(asked.map(({ params }) => params)).toEqual([
-      [{ to: "0x420000000000000000000000000000000000000f", data: `0xf1c7a58b${word(120).slice(2)}` }, "latest"]
+    expect(asked).toEqual([
+      [{ to: "0x420000000000000000000000000000000000000f", data: `0xf1c7a58b${word(120n).slice(2)}` }, "latest"]
     ])
     expect((yield* fee(chain, "0x")).gas).toEqual({ price: 7n, l1Fee: 0n })
     expect((yield* fee(chain, "0x1")).gas).toBeUndefined()
@@ -35,31 +33,27 @@ it.effect.each<ChainName>(["optimism", "base"])("a transfer on %s costs its data
 )
 
 it.effect.each<ChainName>(["ethereum", "polygon", "arbitrum"])("a transfer on %s costs its gas alone", (chain) =>
-  Effect.map(fee(chain, word(1_000)), ({ asked, gas }) => {
-    expect(gas).toEqual({ price: 7n, l1Fee: 0n })
-    expect(asked).toEqual([])
-  })
+  Effect.map(fee(chain, word(1_000n)), (found) => expect(found).toEqual({ gas: { price: 7n, l1Fee: 0n }, asked: [] }))
 )
 
-it.effect(
-  "the cost of a transfer is the median of all providers, in price and in data, whichever provider differs",
-  () =>
-    Effect.gen(function* () {
-      const node = (price: number, l1Fee: number) =>
-        makeClient({
-          host: `${price} ${l1Fee}`,
-          counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-          sendEach: (calls) =>
-            Effect.succeed(
-              calls.map(({ method }) =>
-                Either.right(method === "eth_gasPrice" ? `0x${price.toString(16)}` : word(l1Fee))
-              )
-            )
-        })
-      const [low, dear, high] = [node(7, 1_000), node(7, 900_000), node(8, 2_000)]
-      for (const nodes of [[dear, low, high] as const, [low, dear, high] as const, [low, high, dear] as const]) {
-        expect(yield* makeGas("base", someProviders(...nodes).providers)).toMatchObject({ price: 7n, l1Fee: 2_000n })
-      }
-      expect(yield* makeGas("base", someProviders(dear, low).providers)).toMatchObject({ price: 7n, l1Fee: 1_000n })
+/** Price and data fee, each by one of the providers, the serving one first. */
+it.effect.each<[string, said: string, expected: string]>([
+  ["one of two says less", "1+900 7+1000", "1+900"],
+  ["one of two says a thousand times more", "7+1000 7000+900000", "7+1000"],
+  ["the serving one of three says a thousand times more", "7000+900000 7+1000 8+2000", "8+2000"],
+  ["the second one of three says more of the data", "7+1000 7+900000 8+2000", "7+2000"],
+  ["the last one of three says more of the data", "7+1000 8+2000 7+900000", "7+2000"],
+  ["the serving one of three says less", "1+1 7+1000 7+1000", "7+1000"],
+  ["the serving one of three says nothing of the price", "?+1000 7+1000 8+2000", "7+1000"]
+])("the cost of a transfer is the middle one of all providers: %s", ([, said, expected]) => {
+  const [first = node(() => null), ...others] = said.split(" ").map((one) => {
+    const [price = "", l1Fee = ""] = one.split("+")
+    return node(({ method }) => {
+      if (method !== "eth_gasPrice") return word(BigInt(l1Fee))
+      return price === "?" ? null : hex(BigInt(price))
     })
-)
+  })
+  return Effect.map(makeGas("base", someProviders(first, ...others).providers), (gas) =>
+    expect(`${gas?.price}+${gas?.l1Fee}`).toBe(expected)
+  )
+})

@@ -5,18 +5,7 @@ import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { latestStart } from "../../../src/Chains/watcher/tick.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
-import {
-  alice,
-  around,
-  health,
-  hourAfter,
-  readTo,
-  reason,
-  second,
-  upTo,
-  watchedPayment,
-  withTokens
-} from "../around.ts"
+import { alice, health, hourAfter, readTo, reason, second, upTo, watchedPayment, withTokens } from "../around.ts"
 import { coin, ModelChain, modelRpc } from "../ModelChain.ts"
 import { committedTo, end, ledger, notingSettlement, pass, pay, paymentById, scanned, watch, world } from "../world.ts"
 import { onChain, onTwo } from "./onChain.ts"
@@ -33,14 +22,6 @@ const lacking =
     method === "eth_getBlockByNumber" && Number(number) < oldest ? null : answer
 
 describe("the first head", () => {
-  onChain("sets the start block a few blocks below it", { height: 20 }, function* (chain) {
-    expect((yield* health)?.ready).toBe(false)
-    yield* watch
-    yield* committedTo(20)
-    expect(yield* scanned).toMatchObject({ start_number: 18, head_number: 20, head_hash: chain.blocks[20]?.hash })
-    expect(yield* upTo(20)).toMatchObject({ ready: true })
-  })
-
   onChain(
     "that comes long after a payment sets the start block below the payment's money",
     { height: 1_000 },
@@ -218,43 +199,36 @@ describe("a restart", () => {
   })
 })
 
-describe("a configured start block", () => {
-  it.scoped.each([
-    ["is the chain's first block starts reading above it", { height: 0, startBlock: 0, start: 1 }],
-    ["is the next block does not make the watcher wait", { height: 10, startBlock: 11, start: 11 }]
-  ] as const)("that %s", ([, { height, start, startBlock }]) => {
-    const chain = new ModelChain(height)
-    return Effect.gen(function* () {
-      yield* pay(alice)
+describe("the start block", () => {
+  const longAgo = Effect.zipRight(TestClock.setTime(10_000_000), pay(alice))
+  for (const [title, options, made, start] of [
+    ["is a few blocks below the first head", { height: 20 }, Effect.void, 18],
+    ["is the chain's first one if that is shorter than its confirmations", { height: 1 }, Effect.void, 1],
+    ["is below the confirmations where a payment was just made", { height: 1_000, confirmations: 200 }, longAgo, 801],
+    ["is above the chain's first block, where that is configured", { height: 0, startBlock: 0 }, pay(alice), 1],
+    ["may be configured as the next block, which is not waited for", { startBlock: 11 }, pay(alice), 11]
+  ] as const) {
+    onChain(title, options, function* (chain) {
+      const { height } = chain
+      expect((yield* health)?.ready).toBe(false)
+      yield* made
       yield* watch
-      expect(yield* upTo(height)).not.toHaveProperty("reason")
-      expect(yield* scanned).toMatchObject({ start_number: start, head_number: height })
+      const now = yield* Effect.raceFirst(upTo(height), Effect.forever(second))
+      expect(now).toMatchObject({ ready: true })
+      expect(now).not.toHaveProperty("reason")
+      expect(yield* scanned).toEqual({
+        start_number: start,
+        head_number: height,
+        head_hash: chain.blocks[height]?.hash
+      })
+      // The others begin with blocks that are there.
+      if (start <= height) return
       chain.mine(coin(alice, 1n))
       yield* readTo(height + 1)
       expect(yield* numbers).toEqual([start])
       expect(yield* health).toMatchObject({ ready: true })
-    }).pipe(around(chain, { ...withTokens, startBlock }))
-  })
-})
-
-describe("the start block below the first head", () => {
-  onChain("is the chain's first block if the chain is shorter than its confirmations", { height: 1 }, function* () {
-    yield* watch
-    yield* committedTo(1)
-    expect(yield* scanned).toMatchObject({ start_number: 1, head_number: 1 })
-  })
-
-  onChain(
-    "is below the confirmations also if a payment was just created",
-    { height: 1_000, confirmations: 200 },
-    function* () {
-      yield* TestClock.setTime(10_000_000)
-      yield* pay(alice)
-      yield* watch
-      yield* Effect.raceFirst(upTo(1_000), Effect.forever(second))
-      expect(yield* scanned).toMatchObject({ start_number: 801 })
-    }
-  )
+    })
+  }
 
   onChain("is below an ended payment too, while late money is still watched for", { height: 800 }, function* (chain) {
     chain.mine(coin(alice, 1n))

@@ -9,9 +9,7 @@ import {
   alice,
   around,
   aroundSome,
-  bridged,
   forget,
-  lookAlike,
   next,
   readTo,
   second,
@@ -24,30 +22,6 @@ import { chainSettings, committedTo, end, ledger, pass, pay, until, watch } from
 import { aroundChains, onChain } from "./onChain.ts"
 
 describe("the watcher", () => {
-  onChain("stores native and token transfers at their positions, and nothing that does not count", function* (chain) {
-    const payment = yield* watchedPayment(alice)
-    const { hash } = chain.mine(
-      coin(address(99), 1n),
-      token(usdc, alice, 5n),
-      token(bridged, alice, 6n),
-      token(lookAlike, alice, 7n),
-      token(usdc, alice, 0n),
-      coin(alice, 8n),
-      coin(alice, 9n, { fails: true }),
-      coin(alice, 0n)
-    )
-    const commit = yield* readTo(11)
-    expect(commit.touched).toEqual([payment.id])
-    const place = (position: string) => position.replace(/:0x[0-9a-f]{64}/, "")
-    const rows = (yield* ledger).map((row) => [place(row.position), row.currency, row.amount, row.block_hash])
-    // Positions are ordered by transaction hash first.
-    expect(rows.sort()).toEqual([
-      [`log:${usdc}:5:0`, "USDC", "5", hash],
-      [`log:${bridged}:6:0`, "USDC.e", "6", hash],
-      ["tx:5", "ETH", "8", hash]
-    ])
-  })
-
   onChain("requests one header while no address is watched, and everything once one is", function* (chain) {
     yield* watch
     yield* committedTo(10)
@@ -225,25 +199,6 @@ onChain("the gas price is read on demand, at most twice a minute, and kept for t
   expect(yield* chains.gas(network)).toMatchObject({ price: 1_000_000_000n, l1Fee: 0n })
   yield* pass("2 seconds")
   expect(yield* chains.gas(network)).toBeUndefined()
-})
-
-it.scoped.each([
-  ["one of two says less", 2, 0, "0x1", 1n],
-  ["one of two says a thousand times more", 2, 1, "0xe8d4a51000", 1_000_000_000n],
-  ["the serving one of three says a thousand times more", 3, 0, "0xe8d4a51000", 1_000_000_000n],
-  ["the serving one of three says less", 3, 0, "0x1", 1_000_000_000n],
-  ["the serving one of three says nothing", 3, 0, null, 1_000_000_000n]
-] as const)("the gas price is the middle one of all providers: %s", ([, count, place, says, price]) => {
-  const nodes = [new ModelChain(10)]
-  while (nodes.length < count) nodes.push(new ModelChain(-1, nodes[0]?.blocks))
-  const liar = nodes[place]
-  if (liar !== undefined) liar.distort = ({ method }, answer) => (method === "eth_gasPrice" ? says : answer)
-  return Effect.gen(function* () {
-    const chains = yield* Chains
-    yield* watchedPayment(alice)
-    yield* second
-    expect(yield* chains.gas({ chain: "ethereum", mode: "test" })).toMatchObject({ price, l1Fee: 0n })
-  }).pipe(aroundSome(nodes))
 })
 
 it.scoped("two modes of a chain are read separately, each for its own payments, also through a reorg", () => {
