@@ -37,7 +37,7 @@ const forgotten = runSql("DELETE FROM receipts")
 const meanwhile = <A, E, R>(what: Effect.Effect<A, E, R>) => Effect.raceFirst(what, Effect.forever(second))
 
 describe("a block with more logs than a provider gives at once", () => {
-  it.scoped("is read by the tick", () => {
+  it.scoped("is read by the tick, and by a rescan", () => {
     const chain = new ModelChain(10)
     chain.logCap = capped(1_000)
     return Effect.gen(function* () {
@@ -52,6 +52,11 @@ describe("a block with more logs than a provider gives at once", () => {
       chain.mineMany(2)
       yield* meanwhile(upTo(29))
       expect(chain.count("eth_getLogs")).toBe(1)
+      yield* forgotten
+      const { exclusively } = yield* Chains
+      const done = yield* rescan(exclusively({ chain: "ethereum", mode: "test" }), { from: 1 }, "1 minute")
+      expect(done).toMatchObject({ through: 29, receipts: 1, added: 1 })
+      expect(yield* amounts).toEqual(["5"])
     }).pipe(around(chain))
   })
 
@@ -72,21 +77,6 @@ describe("a block with more logs than a provider gives at once", () => {
       expect(yield* amounts).toEqual(["5"])
       expect((yield* health)?.providers.every(({ healthy }) => healthy)).toBe(true)
     }).pipe(aroundTwo(first, other))
-  })
-
-  it.scoped("is read by a rescan", () => {
-    const chain = new ModelChain(10)
-    return Effect.gen(function* () {
-      yield* watchMany
-      mineFlood(chain)
-      yield* meanwhile(upTo(21))
-      yield* forgotten
-      chain.logCap = capped(1_000)
-      const { exclusively } = yield* Chains
-      const done = yield* rescan(exclusively({ chain: "ethereum", mode: "test" }), { from: 1 }, "1 minute")
-      expect(done).toMatchObject({ through: 21, receipts: 1, added: 1 })
-      expect(yield* amounts).toEqual(["5"])
-    }).pipe(around(chain))
   })
 
   it.scoped("is read from another provider at once when one refuses every way", () => {

@@ -1,13 +1,16 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { rescan } from "../../../src/Chains/repair/rescan.ts"
+import { findSkippedTokens } from "../../../src/Chains/repair/skippedTokens.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import { change, rows } from "../../lib/rows.ts"
-import { alice, next, readTo, second, upTo, usdc, watchedPayment } from "../around.ts"
+import { address, alice, next, readTo, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { openScene, scene } from "../corroboration/scene.ts"
-import { type ModelChain, token } from "../ModelChain.ts"
+import { coin, type ModelChain, token } from "../ModelChain.ts"
+import { errorOf } from "../providing.ts"
 import { committedTo, ledger, paymentById, until, watch } from "../world.ts"
-import { exclusively, rescanFrom, start } from "./repairing.ts"
+import { rows as allRows, claimOf, damage, exclusively, paid, rescanFrom, start } from "./repairing.ts"
 
 const one = { nodes: 1 }
 const amounts = Effect.map(ledger, (all) => all.map(({ amount }) => amount))
@@ -130,3 +133,117 @@ describe("a rescan", () => {
     expect(yield* paymentById(id)).toMatchObject({ status: "detecting", amountReceived: 40n })
   })
 })
+
+const inCoins = coin(alice, 7n)
+const inTokens = token(usdc, alice, 7n)
+const ledgerRows = Effect.map(ledger, (all) =>
+  all.map(({ amount, canonical, position }) => [position, amount, canonical])
+)
+
+describe("a claim", () => {
+  openScene("finds by its block's logs a transaction that has no receipt", one, function* (chain) {
+    const sync = { ...inTokens, isStateSync: true }
+    yield* watchedPayment(alice)
+    yield* next(chain, sync, token(usdc, alice, 5n))
+    yield* next(chain)
+    yield* change("UPDATE receipts SET canonical = 0, refuted = 1 WHERE amount = '7'")
+    expect(yield* claimOf(sync.hash)).toMatchObject({ added: 1, credits: [{ amount: 7n, currency: "USDC" }] })
+    const standing = (yield* ledgerRows).map(([, amount, canonical]) => `${amount} ${canonical}`)
+    expect(standing.sort()).toEqual(["5 1", "7 1"])
+  })
+
+  openScene("of a part of an unattributed receipt leaves the rest unchanged", one, function* (chain) {
+    yield* paid(chain, inCoins)
+    yield* damage(["forget"])
+    yield* change("UPDATE receipts SET amount = '10'")
+    yield* claimOf(inCoins.hash)
+    yield* claimOf(inCoins.hash)
+    expect(yield* ledgerRows).toEqual([
+      ["tx:0", "7", 1],
+      ["unattributed", "3", 1]
+    ])
+  })
+
+  openScene("does not reduce an unattributed receipt of a later interval", one, function* (chain) {
+    yield* paid(chain, inCoins)
+    const { hash = "", number = 0 } = chain.blocks[start + 2] ?? {}
+    yield* change("DELETE FROM balances")
+    yield* change(
+      "UPDATE receipts SET position = 'unattributed', tx_hash = NULL, block_number = ?, block_hash = ?",
+      ...[number, hash]
+    )
+    yield* change("INSERT INTO balances VALUES ('ethereum', 'test', ?, ?, '0', 0)", alice.toLowerCase(), number - 1)
+    yield* claimOf(inCoins.hash)
+    expect(yield* ledgerRows).toEqual([
+      ["tx:0", "7", 1],
+      ["unattributed", "7", 1]
+    ])
+  })
+
+  openScene("of a transaction whose block is not canonical is rejected", one, function* (chain) {
+    const blockHash = `0x${"1".repeat(64)}`
+    yield* paid(chain, inTokens)
+    yield* damage(["drop"])
+    chain.distort = ({ method }, answer) => {
+      if (method !== "eth_getTransactionReceipt") return answer
+      const { logs } = answer as { logs: ReadonlyArray<object> }
+      return { ...(answer as object), blockHash, logs: logs.map((log) => ({ ...log, blockHash })) }
+    }
+    const refused = Effect.flip(claimOf(inTokens.hash))
+    expect((yield* Effect.raceFirst(refused, Effect.forever(second))).message).toContain(
+      `is in block ${blockHash}, which is not the chain's`
+    )
+    expect(yield* allRows).toEqual([])
+  })
+
+  openScene("of a transaction that a reorg has removed is refused", one, function* (chain) {
+    yield* paid(chain, inTokens)
+    chain.rollback(2)
+    chain.mineMany(2)
+    expect((yield* Effect.flip(claimOf(inTokens.hash))).message).toContain("No provider")
+    const orphaned = until(ledger, (found) => found.every(({ canonical }) => canonical === 0))
+    expect(yield* Effect.raceFirst(orphaned, Effect.forever(second))).toHaveLength(1)
+  })
+})
+
+const bob = address(0xb0b)
+
+/** The same node, which reports this token balance for every address. */
+const holding = (client: RpcClient, amount: bigint): RpcClient => ({
+  ...client,
+  send: (calls) => {
+    const contracts = calls.flatMap(({ method, params: [call] }) =>
+      method === "eth_call" ? [(call as { readonly to: string }).to] : []
+    )
+    if (contracts.length === 0) return client.send(calls)
+    const words = contracts.map((to) => `0x${(to === usdc ? amount : 0n).toString(16).padStart(64, "0")}`)
+    // Multicall is not served here.
+    return contracts.every((to) => to.includes("ccc")) ? Effect.succeed(words) : errorOf("model", "unsupported")
+  }
+})
+
+openScene(
+  "all transactions that brought a skipped address its tokens are claimed, once",
+  { nodes: 1 },
+  function* (chain) {
+    yield* watchedPayment(alice)
+    yield* next(chain, token(usdc, bob, 3n))
+    yield* next(chain, { ...token(usdc, bob, 4n), isStateSync: true })
+    yield* next(chain)
+    yield* change("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 1000, 0)", bob)
+    const turn = yield* exclusively
+    const search = turn((watch, provider) => {
+      const client = holding(provider.client, 7n)
+      return findSkippedTokens(watch, { ...provider, client }, { number: 13, hash: "", time: 0 }, [bob])
+    })
+    expect(yield* ledger).toEqual([])
+    yield* search
+    expect((yield* ledger).map(({ amount, block_number }) => [block_number, amount])).toEqual([
+      [11, "3"],
+      [12, "4"]
+    ])
+    const before = chain.count("eth_getLogs")
+    yield* search
+    expect(chain.count("eth_getLogs")).toBe(before)
+  }
+)
