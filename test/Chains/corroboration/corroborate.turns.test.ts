@@ -1,14 +1,15 @@
 import { describe, expect } from "@effect/vitest"
-import { type Duration, Effect, Either, TestClock } from "effect"
+import { type Duration, Effect, TestClock } from "effect"
 import { makeCorroborator, waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
 import type { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
-import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
+import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { change, rows } from "../../lib/rows.ts"
 import { soleProvider, someProviders } from "../../lib/soleProvider.ts"
+import { nodeClient, replies } from "../../sim/nodeClient.ts"
+import { headerOf } from "../../sim/shapes.ts"
 import { alice, network, noting, watchOf } from "../balances/reconcileWorld.ts"
-import { story } from "../balances/story.ts"
-import { errorOf } from "../providing.ts"
+import { failing, story } from "../balances/story.ts"
 import { distorted } from "../twisted.ts"
 
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
@@ -47,30 +48,19 @@ const payment = (of: unknown) => ({
  */
 const knowing = (headOf: number | (() => number), blocks: ReadonlySet<number>, time = 0) => {
   const asked: Array<string> = []
-  const client = makeClient({
-    host: "second",
-    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-    sendEach: (calls) =>
-      Effect.sync(() =>
-        calls.map(({ method, params: [one] }) => {
-          if (method === "eth_getBlockByNumber") {
-            const head = typeof headOf === "number" ? headOf : headOf()
-            const number = one === "latest" ? head : Number(one)
-            return Either.right({
-              number: `0x${number.toString(16)}`,
-              hash: hash(number),
-              parentHash: hash(number - 1),
-              timestamp: `0x${time.toString(16)}`,
-              transactions: [hash(number)]
-            })
-          }
-          if (method === "eth_getTransactionByHash") return Either.right(blocks.has(Number(one)) ? payment(one) : null)
-          asked.push(String(one))
-          const receipt = { transactionHash: one, blockHash: one, status: "0x1", logs: [] }
-          return Either.right(blocks.has(Number(one)) ? receipt : null)
-        })
-      )
-  })
+  const client = nodeClient("second", (batch) =>
+    replies("second", batch, ({ method, params: [one] }) => {
+      const has = blocks.has(Number(one))
+      if (method === "eth_getTransactionByHash") return has ? payment(one) : null
+      if (method === "eth_getBlockByNumber") {
+        const head = typeof headOf === "number" ? headOf : headOf()
+        const number = one === "latest" ? head : Number(one)
+        return { ...headerOf({ number, hash: hash(number), time }, hash(number - 1)), transactions: [hash(number)] }
+      }
+      asked.push(String(one))
+      return has ? { transactionHash: one, blockHash: one, status: "0x1", logs: [] } : null
+    })
+  )
   return { asked, client }
 }
 
@@ -113,19 +103,14 @@ const onOtherBranch = (client: RpcClient) =>
     method === "eth_getBlockByNumber" && of !== "latest" ? { ...(answer as object), hash: hash(999) } : answer
   )
 
-/** A chain's only provider, with the reason for /readyz that each tick gives. */
+/** What each tick gives /readyz as the reason, where a chain has no other provider than this. */
 const alone = (client: RpcClient) =>
-  Effect.gen(function* () {
-    const { provider, providers } = soleProvider(client)
-    const watch = yield* watchOf(providers)
-    const { run } = makeCorroborator(watch)
-    return { reason: Effect.map(run(provider, at(50)), () => watch.troubles.reason) }
-  })
+  Effect.map(corroboratingBy({ ...soleProvider(client), aside: [] }), ({ tick }) => tick(50))
 
 story("a chain's only provider decides on receipts of another one, except those that it denied", [], function* () {
   yield* uncorroborated(10, 11)
   yield* change("UPDATE receipts SET denied_by = 'gone' WHERE block_number = 11")
-  const { reason } = yield* alone(knowing(50, new Set([10, 11])).client)
+  const reason = yield* alone(knowing(50, new Set([10, 11])).client)
   expect(yield* reason).toMatch(/^gone denies receipts/)
   expect(yield* corroborated).toEqual([10])
   yield* TestClock.adjust("10 minutes")
@@ -134,7 +119,7 @@ story("a chain's only provider decides on receipts of another one, except those 
 
 story("a chain's only provider refutes what it denies itself, whichever provider reported it", [], function* () {
   yield* uncorroborated(10, 11)
-  const { reason } = yield* alone(withEmptyBlocks(knowing(50, new Set([10])).client))
+  const reason = yield* alone(withEmptyBlocks(knowing(50, new Set([10])).client))
   expect(yield* reason).toBeUndefined()
   expect(yield* rows("SELECT block_number AS block, corroborated, refuted FROM receipts ORDER BY 1")).toEqual([
     { block: 10, corroborated: 1, refuted: 0 },
@@ -153,38 +138,30 @@ story(
      SELECT chain, mode, block_hash, address, 'log:0', block_number, block_time, tx_hash, 'USDC', '7', 1, 0, 0, 'gone'
      FROM receipts WHERE block_number = 11`
     )
-    const { reason } = yield* alone(knowing(50, new Set([10, 11])).client)
+    const reason = yield* alone(knowing(50, new Set([10, 11])).client)
     yield* reason
     expect(yield* corroborated).toEqual([10])
   }
 )
 
-describe("a provider that decides alone, and in the same round another one that responds after all", () => {
-  for (const [title, other] of [
-    ["lacks the receipt", withEmptyBlocks(knowing(12, new Set()).client)],
-    ["has another block there", onOtherBranch(knowing(12, new Set()).client)],
-    ["has it at another time", knowing(12, new Set([10]), 5).client]
-  ] as const) {
-    story(`and ${title}: it does not decide`, [], function* () {
-      yield* uncorroborated(10, 10)
-      const { tick } = yield* impatient(knowing(12, new Set([10])).client, other)
-      yield* tick(12)
-      expect(yield* corroborated).toEqual([])
-    })
-  }
-
-  story("and cannot say: it decides", [], function* () {
+for (const [title, other, decided] of [
+  ["lacks the receipt: it does not decide", withEmptyBlocks(knowing(12, new Set()).client), []],
+  ["has another block there: it does not decide", onOtherBranch(knowing(12, new Set()).client), []],
+  ["has it at another time: it does not decide", knowing(12, new Set([10]), 5).client, []],
+  ["cannot say: it decides", knowing(12, new Set()).client, [10]]
+] as const) {
+  story(`one provider decides alone, and another responds after all in that round, which ${title}`, [], function* () {
     yield* uncorroborated(10, 10)
-    const { tick } = yield* impatient(knowing(12, new Set([10])).client, knowing(12, new Set()).client)
+    const { tick } = yield* impatient(knowing(12, new Set([10])).client, other)
     yield* tick(12)
-    expect(yield* corroborated).toEqual([10])
+    expect(yield* corroborated).toEqual(decided)
   })
-})
+}
 
 story("every provider that denies receipts is named, and no receipt of a confirmed payment", [alice], function* () {
   yield* uncorroborated(10, 13)
   yield* change("UPDATE receipts SET denied_by = 'host ' || (block_number % 2)")
-  const { reason } = yield* alone(knowing(50, new Set()).client)
+  const reason = yield* alone(knowing(50, new Set()).client)
   const named = Effect.map(reason, (text = "") =>
     Array.from(text.matchAll(/(host \d) denies .*? such as (0x\w+)/g), ([, host, tx]) => [host, Number(tx)])
   )
@@ -273,11 +250,10 @@ describe("an uncorroborated receipt", () => {
       yield* uncorroborated(10, 10)
       const { client } = knowing(12, new Set([10]))
       let isSilent = true
-      const other: RpcClient = {
-        ...client,
-        send: (calls) => (isSilent ? errorOf("second", "timeout") : client.send(calls))
-      }
-      const { tick, ticks } = yield* corroborating(client, other)
+      const { tick, ticks } = yield* corroborating(
+        client,
+        failing(client, () => isSilent, "timeout")
+      )
       yield* ticks(40, 12)
       isSilent = false
       yield* tick(12)

@@ -2,9 +2,10 @@ import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Either, TestClock } from "effect"
 import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
 import { Heads } from "../../../src/Chains/providers/Heads.ts"
-import { makeClient } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
+import { nodeClient, replies } from "../../sim/nodeClient.ts"
+import { headerOf } from "../../sim/shapes.ts"
 import { errorOf, hash } from "../providing.ts"
 
 const base: Network = { chain: "base", mode: "test" }
@@ -14,27 +15,9 @@ const [now, near, far] = [1_000_000, 1_000_600, 1_000_601]
 
 /** A provider in this process whose head is of that time, Unix seconds. */
 const headAt = (host: string, time: number) =>
-  makeClient({
-    host,
-    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-    sendEach: (calls) =>
-      Effect.succeed(
-        calls.map(() =>
-          Either.right({
-            number: "0x1",
-            hash: hash("1"),
-            parentHash: hash("0"),
-            timestamp: `0x${time.toString(16)}`
-          })
-        )
-      )
-  })
+  nodeClient(host, (calls) => replies(host, calls, () => headerOf({ number: 1, hash: hash("1"), time }, hash("0"))))
 
-const silent = makeClient({
-  host: "second",
-  counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-  sendEach: () => errorOf("second", "timeout")
-})
+const silent = nodeClient("second", () => errorOf("second", "timeout"))
 
 /** One clock, and what it makes of a head of a network, whose first provider serves it. */
 const clock = Effect.gen(function* () {

@@ -2,8 +2,9 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { encodeFunctionResult, type Hex, multicall3Abi } from "viem"
 import { multicall3Address, readContractViews } from "../../../src/Chains/rpc/contractViews.ts"
-import { type CallResult, makeClient, type RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
+import type { CallResult, RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../../src/Chains/rpc/RpcError.ts"
+import { nodeClient } from "../../sim/nodeClient.ts"
 
 const views = [1, 2].map((n) => ({ to: `0x${String(n).repeat(40)}`, data: `0x0${n}` as Hex }))
 
@@ -21,12 +22,7 @@ const node = (whole: CallResult, single: ReadonlyArray<CallResult> = []) => {
     asked.push(to)
     return to === multicall3Address ? whole : (single[views.findIndex((view) => view.to === to)] ?? failure("refused"))
   }
-  const client = makeClient({
-    host: "a",
-    counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-    sendEach: (calls) => Effect.sync(() => calls.map(answer))
-  })
-  return { asked, client }
+  return { asked, client: nodeClient("a", (calls) => Effect.sync(() => calls.map(answer))) }
 }
 
 describe("calls of contracts", () => {

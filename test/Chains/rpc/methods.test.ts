@@ -11,17 +11,12 @@ import {
   sendBatch,
   transferTopic
 } from "../../../src/Chains/rpc/methods.ts"
-import { makeClient, type RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { transferIn } from "../../../src/Chains/rpc/tokenTransfer.ts"
 import { getTransactionReceipt, hasSucceeded } from "../../../src/Chains/rpc/transactionMethods.ts"
+import { nodeClient } from "../../sim/nodeClient.ts"
 
 describe("sendBatch", () => {
-  const saying = (...said: ReadonlyArray<unknown>): RpcClient =>
-    makeClient({
-      host: "model",
-      sendEach: () => Effect.succeed(said.map(Either.right)),
-      counters: { calls: 0, batches: 0, sent: 0, received: 0 }
-    })
+  const saying = (...said: ReadonlyArray<unknown>) => nodeClient("model", () => Effect.succeed(said.map(Either.right)))
   const header = { number: "0x10", hash: `0x${"A".repeat(64)}`, parentHash: `0x${"b".repeat(64)}`, timestamp: "0x64" }
 
   it.effect("decodes each result, and does not send calls that are undefined", () =>
