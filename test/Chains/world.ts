@@ -33,6 +33,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { someNewPayment } from "../lib/payments.ts"
 import { quickClock } from "../lib/quickClock.ts"
+import { change } from "../lib/rows.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
 
 /** A chain with three confirmations, polled every second. */
@@ -281,13 +282,9 @@ export const pay = Effect.fnUntraced(function* (
   )
 })
 
-/** Runs one statement on the database. */
-export const runSql = (statement: string, params: ReadonlyArray<string | number | null> = []) =>
-  Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(statement, params))))
-
 /** Ends a payment, as a settlement does. */
 export const end = (id: PaymentId, at: number) =>
-  runSql("UPDATE payments SET status = 'expired', ended_at = ? WHERE id = ?", [at, id])
+  change("UPDATE payments SET status = 'expired', ended_at = ? WHERE id = ?", at, id)
 
 interface ReceiptRow {
   readonly position: string

@@ -5,8 +5,8 @@ import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { blockTimeLag } from "../../../src/Domain/Payment.ts"
-import { Reader, type Tx, Writer } from "../../../src/Sql.ts"
-import { change, rows } from "../../lib/rows.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { change, rows, write } from "../../lib/rows.ts"
 import { type BalanceModel, direct, inside, spends } from "./BalanceModel.ts"
 import {
   alice,
@@ -31,7 +31,6 @@ const carol = `0x${"c3".repeat(20)}`
 const start: Balances.Cursor = { endedAt: 0, sequence: 0 }
 const usdcOf = { chain: "ethereum", currency: "USDC" } as const
 
-const write = <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.flatMap(Writer, (writer) => writer.write(command))
 const reorgTo = (block: Parameters<typeof Ledger.orphanAbove>[1]) => write(Ledger.orphanAbove(network, block))
 const reading = <A, E, R>(query: (reader: Reader["Type"]) => Effect.Effect<A, E, R>) => Effect.flatMap(Reader, query)
 

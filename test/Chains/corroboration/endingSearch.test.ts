@@ -3,8 +3,7 @@ import { TestClock } from "effect"
 import { makeEndingSearch } from "../../../src/Chains/corroboration/endingSearch.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as Dust from "../../../src/Payments/DustRepo.ts"
-import { Writer } from "../../../src/Sql.ts"
-import { change, rows } from "../../lib/rows.ts"
+import { change, rows, write } from "../../lib/rows.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { usdc } from "../around.ts"
 import { direct } from "../balances/BalanceModel.ts"
@@ -51,9 +50,8 @@ story("dust that two deny has the payment searched once more, without it, before
   const receipt = { ...money, blockHash, blockNumber, blockTime, position: "tx:9", txHash }
   const sum = { ...money, ...network, payment, txHash, kind: "paying", corroborated: false, transfers: 1 } as const
   const newest = { number: blockNumber, time: blockTime }
-  const writer = yield* Writer
-  yield* writer.write(Ledger.keepReceipts(network, [receipt], false))
-  yield* writer.write(Dust.keep({ ...sum, newest, orphaned: undefined, decided: undefined }))
+  yield* write(Ledger.keepReceipts(network, [receipt], false))
+  yield* write(Dust.keep({ ...sum, newest, orphaned: undefined, decided: undefined }))
   yield* change("UPDATE receipts SET dust = 'paying'")
 
   const { provider, providers } = someProviders(model.client, { ...model.client }, { ...model.client })

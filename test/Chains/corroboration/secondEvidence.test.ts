@@ -12,7 +12,7 @@ import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { BlockRange } from "../../../src/Chains/providers/BlockRange.ts"
 import type { Provider } from "../../../src/Chains/providers/Providers.ts"
 import { newPaymentId, type PaymentId } from "../../../src/Domain/Ids.ts"
-import { Writer } from "../../../src/Sql.ts"
+import { write } from "../../lib/rows.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
 import { alice } from "../around.ts"
 import { BalanceModel } from "../balances/BalanceModel.ts"
@@ -187,10 +187,9 @@ story("money whose states a provider has pruned is shown by a balance of which n
   const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money], more: new Set() }, settled)
   const shown = { shown: [money], answers: [[{ blockHash: paid.hash }, { is: "yes" }]] }
   const notShown = { ...shown, shown: [] }
-  const writer = yield* Writer
   yield* owe(alice)
   const kept = { ...money, currency: "ETH", txHash: undefined, since: 11, reportedBy: "other" }
-  yield* writer.write(Ledger.keepReceipts(network, [kept], false))
+  yield* write(Ledger.keepReceipts(network, [kept], false))
   chain.oldestState = settled.number
   expect(yield* evidence()).toMatchObject(shown)
   // It has no states of that block either, but of its newest one.
@@ -198,13 +197,13 @@ story("money whose states a provider has pruned is shown by a balance of which n
   expect(yield* evidence()).toMatchObject(shown)
   // The address does not hold all of it: some was invented, and it is not known which.
   const more = { ...kept, blockNumber: 13, blockHash: chain.blocks[13]?.hash ?? "", amount: 1n }
-  yield* writer.write(Ledger.keepReceipts(network, [more], false))
+  yield* write(Ledger.keepReceipts(network, [more], false))
   expect(yield* evidence()).toMatchObject(notShown)
   // It need not hold refuted money, or money that arrived after that block.
-  yield* writer.write(CorroborationRepo.refute(network, more))
+  yield* write(CorroborationRepo.refute(network, more))
   chain.oldestState = settled.number
   const later = { ...more, blockNumber: 24, blockHash: chain.mine().hash }
-  yield* writer.write(Ledger.keepReceipts(network, [later], false))
+  yield* write(Ledger.keepReceipts(network, [later], false))
   expect(yield* evidence()).toMatchObject(shown)
   // What it holds now may have arrived since.
   chain.oldestState = chain.mine(coin(alice, 3n)).number

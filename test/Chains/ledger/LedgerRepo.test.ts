@@ -5,9 +5,10 @@ import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import { type Network, networkKey } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Reader, Tx } from "../../../src/Sql.ts"
+import { change, write } from "../../lib/rows.ts"
 import { address, inWorld } from "../around.ts"
-import { end, pay, runSql } from "../world.ts"
+import { end, pay } from "../world.ts"
 
 const own: Network = { chain: "ethereum", mode: "test" }
 const others: ReadonlyArray<Network> = [
@@ -37,12 +38,11 @@ const receipt = ({ chain, mode }: Network, number: number, { hash = "0xb", posit
  * block 20, and of none yet.
  */
 const filled = Effect.gen(function* () {
-  const writer = yield* Writer
   for (const [i, network] of networks.entries()) {
     const { chain, mode } = network
     const { id } = yield* pay(address(2 * i + 1), network)
     yield* pay(address(2 * i + 2), network)
-    yield* writer.write(
+    yield* write(
       Effect.gen(function* () {
         const tx = yield* Tx
         yield* Ledger.startScan(network, block(network, 8), `first of ${networkKey(network)}`)
@@ -87,10 +87,9 @@ describe("the stored data of a network", () => {
   ] as const)("changes with %s, and nothing of another chain or of the other mode does", ([, change]) =>
     Effect.gen(function* () {
       yield* filled
-      const writer = yield* Writer
       const all = Effect.forEach(networks, stored, { concurrency: 1 })
       const [before, ...beside] = yield* all
-      yield* writer.write(change)
+      yield* write(change)
       const [after, ...besideAfter] = yield* all
       expect(after).not.toEqual(before)
       expect(besideAfter).toEqual(beside)
@@ -115,18 +114,17 @@ describe("the stored data of a network", () => {
 it.scoped("another time of a stored block is the head's too where it is that block, and of no other hash's", () =>
   Effect.gen(function* () {
     yield* filled
-    const writer = yield* Writer
     const reader = yield* Reader
-    yield* Effect.forEach(networks, (network) => writer.write(Ledger.moveScan(network, block(network, 30))))
+    yield* Effect.forEach(networks, (network) => write(Ledger.moveScan(network, block(network, 30))))
     const times = (network: Network) =>
       Effect.gen(function* () {
         const blocks = yield* Ledger.blocksBelow(reader, network, 31, 2)
         return [(yield* Ledger.scan(reader, network))?.head.time, ...blocks.map(({ time }) => time)]
       })
-    yield* writer.write(Ledger.setBlockTime(own, { ...block(own, 20), time: 201 }))
+    yield* write(Ledger.setBlockTime(own, { ...block(own, 20), time: 201 }))
     expect(yield* times(own)).toEqual([300, 300, 201])
-    yield* writer.write(Ledger.setBlockTime(own, { ...block(own, 30), time: 301 }))
-    yield* writer.write(Ledger.setBlockTime(own, { ...block(own, 30), hash: "0xother", time: 302 }))
+    yield* write(Ledger.setBlockTime(own, { ...block(own, 30), time: 301 }))
+    yield* write(Ledger.setBlockTime(own, { ...block(own, 30), hash: "0xother", time: 302 }))
     expect(yield* times(own)).toEqual([301, 301, 201])
     for (const network of others) expect(yield* times(network)).toEqual([300, 300, 200])
   }).pipe(inWorld)
@@ -135,21 +133,20 @@ it.scoped("another time of a stored block is the head's too where it is that blo
 it.scoped("a reorg removes what is above the common ancestor: blocks, receipts, balances and searches", () =>
   Effect.gen(function* () {
     yield* filled
-    const writer = yield* Writer
     const reader = yield* Reader
     const where = "WHERE chain = 'ethereum' AND mode = 'test'"
     const left = (columns: string, table: string) =>
       Effect.map(reader.all(`SELECT ${columns} FROM ${table} ${where}`), (rows) =>
         rows.map((row) => Object.values(row as object))
       )
-    yield* writer.write(Ledger.orphanAbove(own, block(own, 20)))
+    yield* write(Ledger.orphanAbove(own, block(own, 20)))
     expect(yield* left("number", "blocks")).toEqual([[10], [20]])
     expect(yield* left("block_number, canonical", "receipts")).toEqual([
       [10, 1],
       [20, 1]
     ])
     for (const table of ["balances", "searches"]) expect(yield* left("number", table)).toEqual([[20]])
-    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 19)))).toEqual([undefined])
+    expect(yield* write(Ledger.orphanAbove(own, block(own, 19)))).toEqual([undefined])
     expect(yield* left("number", "blocks")).toEqual([[10]])
     expect(yield* left("block_number, canonical", "receipts")).toEqual([
       [10, 1],
@@ -161,7 +158,6 @@ it.scoped("a reorg removes what is above the common ancestor: blocks, receipts, 
 
 it.scoped("a reorg of money without a transaction removes the balances since the first block that it may be from", () =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const { id } = yield* pay(address(1))
     const to = address(1).toLowerCase()
     const money = reported(address(1), { position: "unattributed", txHash: undefined, since: 6 })
@@ -170,22 +166,21 @@ it.scoped("a reorg of money without a transaction removes the balances since the
       (yield* Reader).all<{ number: number }>("SELECT number FROM balances ORDER BY number, address"),
       (rows) => rows.map(({ number }) => number)
     )
-    yield* writer.write(Balances.keepRows(own, [point(5), point(6), point(8), point(8, "0xother"), point(10)]))
-    yield* writer.write(Ledger.keepReceipts(own, [reported(address(1)), money], true))
-    yield* writer.write(Ledger.orphanAbove(own, block(own, 10)))
+    yield* write(Balances.keepRows(own, [point(5), point(6), point(8), point(8, "0xother"), point(10)]))
+    yield* write(Ledger.keepReceipts(own, [reported(address(1)), money], true))
+    yield* write(Ledger.orphanAbove(own, block(own, 10)))
     expect(yield* left).toEqual([5, 6, 8, 8, 10])
-    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([id, id])
+    expect(yield* write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([id, id])
     expect(yield* left).toEqual([5, 8])
   }).pipe(inWorld)
 )
 
 it.scoped("a receipt is counted that counts in this network, by block, address and position", () =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const reader = yield* Reader
     const key = { blockHash: "0xb", address: "0xa", position: "tx:0" }
     const counted = Effect.map(Ledger.countedKeys(reader, own, [key]), ({ size }) => size)
-    yield* writer.write(
+    yield* write(
       Effect.gen(function* () {
         for (const network of others) yield* receipt(network, 10)
         yield* receipt(own, 10, { hash: "0xc" })
@@ -194,26 +189,25 @@ it.scoped("a receipt is counted that counts in this network, by block, address a
       })
     )
     expect(yield* counted).toBe(0)
-    yield* runSql("UPDATE receipts SET canonical = 1")
+    yield* change("UPDATE receipts SET canonical = 1")
     expect(yield* counted).toBe(1)
   }).pipe(inWorld)
 )
 
 it.scoped("an old block is needed by a receipt in it, or an open payment that counts from it, of its own network", () =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const reader = yield* Reader
     const madeAt = Effect.fnUntraced(function* (head: number, network: Network) {
       const { id } = yield* pay(address(head), network)
-      yield* runSql("UPDATE payments SET created_head = ? WHERE id = ?", [head, id])
+      yield* change("UPDATE payments SET created_head = ? WHERE id = ?", head, id)
       return id
     })
     yield* madeAt(1, own)
     const detecting = yield* madeAt(2, own)
-    yield* runSql("UPDATE payments SET status = 'detecting' WHERE id = ?", [detecting])
+    yield* change("UPDATE payments SET status = 'detecting' WHERE id = ?", detecting)
     yield* end(yield* madeAt(3, own), 0)
     for (const [i, network] of others.entries()) yield* madeAt(4 + i, network)
-    yield* writer.write(
+    yield* write(
       Effect.gen(function* () {
         yield* Ledger.keepBlocks(
           own,
@@ -240,19 +234,18 @@ const reported = (to: string, over: Partial<Ledger.DatedTransfer> = {}): Ledger.
 
 it.scoped("a receipt that is back after a reorg counts again, once, unless it was refuted", () =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const reader = yield* Reader
     const { id } = yield* pay(address(1))
-    const keep = writer.write(Ledger.keepReceipts(own, [reported(address(1))], true))
+    const keep = write(Ledger.keepReceipts(own, [reported(address(1))], true))
     const canonical = reader.all("SELECT canonical FROM receipts")
     expect(yield* keep).toEqual([id])
-    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 10)))).toEqual([])
-    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([id])
-    expect(yield* writer.write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([])
+    expect(yield* write(Ledger.orphanAbove(own, block(own, 10)))).toEqual([])
+    expect(yield* write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([id])
+    expect(yield* write(Ledger.orphanAbove(own, block(own, 9)))).toEqual([])
     expect(yield* canonical).toEqual([{ canonical: 0 }])
     expect(yield* keep).toEqual([id])
     expect(yield* canonical).toEqual([{ canonical: 1 }])
-    yield* runSql("UPDATE receipts SET canonical = 0, refuted = 1")
+    yield* change("UPDATE receipts SET canonical = 0, refuted = 1")
     yield* keep
     expect(yield* canonical).toEqual([{ canonical: 0 }])
   }).pipe(inWorld)
@@ -260,13 +253,12 @@ it.scoped("a receipt that is back after a reorg counts again, once, unless it wa
 
 it.scoped("a skipped address has no payment in its own mode, and is unknown in the other", () =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const reader = yield* Reader
     yield* pay(address(1))
     const transfers = [2, 3].map((n) => reported(address(n)))
-    yield* runSql("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 2, 0)", [address(2)])
-    yield* runSql("INSERT INTO gap_addresses VALUES (?, 'live', 'w', 3, 0)", [address(3)])
-    expect(yield* writer.write(Ledger.keepReceipts(own, transfers, true))).toEqual([undefined])
+    yield* change("INSERT INTO gap_addresses VALUES (?, 'test', 'w', 2, 0)", address(2))
+    yield* change("INSERT INTO gap_addresses VALUES (?, 'live', 'w', 3, 0)", address(3))
+    expect(yield* write(Ledger.keepReceipts(own, transfers, true))).toEqual([undefined])
     expect(yield* reader.all("SELECT address, payment_id, block_time FROM receipts")).toEqual([
       { address: address(2).toLowerCase(), payment_id: null, block_time: 100 }
     ])
@@ -286,11 +278,10 @@ describe("a transfer that is reported again with another amount, in the same blo
     ["from inside a contract, and two providers have it: it stays", "call:0x1", true, { amount: "5", canonical: 1 }]
   ])("%s", ([, position, corroborated, expected]) =>
     Effect.gen(function* () {
-      const writer = yield* Writer
       const reader = yield* Reader
       yield* pay(address(1))
       const report = (amount: bigint, reportedBy: string) => reported(address(1), { amount, position, reportedBy })
-      yield* writer.write(
+      yield* write(
         Effect.gen(function* () {
           const tx = yield* Tx
           yield* Ledger.keepReceipts(own, [report(5n, "liar")], corroborated)

@@ -2,10 +2,11 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, type Layer, type Scope, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import type { Mode } from "../../../src/Domain/Chain.ts"
+import { change } from "../../lib/rows.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { address, inWorld } from "../around.ts"
 import { modelRpc } from "../ModelChain.ts"
-import { end, notingSettlement, pay, runSql, until, watch, world } from "../world.ts"
+import { end, notingSettlement, pay, until, watch, world } from "../world.ts"
 
 const day = 24 * 3_600_000
 type World = Layer.Layer.Success<ReturnType<typeof at>> | Scope.Scope
@@ -18,7 +19,7 @@ const runs = <E, E2>(first: Effect.Effect<void, E, World>, second: Effect.Effect
   )
 
 const skip = (n: number, mode: Mode, skippedAt: number) =>
-  runSql("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, ?)", [address(n), mode, 100 + n, skippedAt])
+  change("INSERT INTO gap_addresses VALUES (?, ?, 'w', ?, ?)", address(n), mode, 100 + n, skippedAt)
 const watchedOf = (of: ReadonlyArray<number>) =>
   Effect.map(WatchedAddresses, (matchSet) => of.filter((n) => matchSet.has("test", address(n).toLowerCase())))
 
@@ -73,7 +74,7 @@ describe("WatchedAddresses", () => {
         Effect.gen(function* () {
           yield* pay(address(0xa))
           // Nearly all end in the same millisecond: no page may lose one of them. The addresses are decimal digits only.
-          yield* runSql(
+          yield* change(
             `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${many - 1})
              INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address,
                wallet, wallet_index, status, created_at, expires_at, metadata, ended_at)
@@ -114,10 +115,10 @@ it.scoped("a skipped address is watched, in its own mode, for the late window", 
 
 /** A chain of the test mode has been read up to a block of that time, Unix milliseconds. */
 const readUntil = (time: number) =>
-  runSql(
+  change(
     `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
      VALUES ('ethereum', 'test', 0, 1, '0x1', ?, 0) ON CONFLICT DO UPDATE SET head_time = excluded.head_time`,
-    [time / 1000]
+    time / 1000
   )
 
 it.scoped("a clock that is 31 days ahead removes no address, at a start and while the daemon runs", () =>

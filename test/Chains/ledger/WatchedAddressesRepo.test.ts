@@ -4,9 +4,10 @@ import { AddressSet } from "../../../src/Chains/ledger/AddressSet.ts"
 import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
-import { Reader, Writer } from "../../../src/Sql.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { change, write } from "../../lib/rows.ts"
 import { address, inWorld } from "../around.ts"
-import { end, pay, runSql } from "../world.ts"
+import { end, pay } from "../world.ts"
 
 const own: Network = { chain: "ethereum", mode: "test" }
 const others: ReadonlyArray<Network> = [
@@ -14,7 +15,7 @@ const others: ReadonlyArray<Network> = [
   { chain: "base", mode: "test" }
 ]
 
-const detect = runSql("UPDATE payments SET status = 'detecting' WHERE ended_at IS NULL")
+const detect = change("UPDATE payments SET status = 'detecting' WHERE ended_at IS NULL")
 const at = (time: number): BlockRef => ({ number: time, hash: `0x${time}`, time })
 
 it.scoped("the chains of open payments are those of the mode, pending or detecting, and not of ended ones", () =>
@@ -90,17 +91,16 @@ describe("a payment that was made before the chain's first head", () => {
         yield* pay(address(n))
       }
       yield* detect
-      yield* runSql("UPDATE payments SET created_head = 7 WHERE address = ?", [address(4)])
+      yield* change("UPDATE payments SET created_head = 7 WHERE address = ?", address(4))
       expect(yield* oldest).toBe(5_000)
     }).pipe(inWorld)
   )
 
   it.scoped("counts from there, and one that knows its head does not", () =>
     Effect.gen(function* () {
-      const writer = yield* Writer
       for (const [i, network] of [own, own, ...others].entries()) yield* pay(address(i + 1), network)
-      yield* runSql("UPDATE payments SET created_head = 7 WHERE address = ?", [address(1)])
-      yield* writer.write(Watched.startAt(own, 9))
+      yield* change("UPDATE payments SET created_head = 7 WHERE address = ?", address(1))
+      yield* write(Watched.startAt(own, 9))
       expect(yield* heads).toMatchObject([
         { ...own, created_head: 7 },
         { ...own, created_head: 9 },
@@ -111,13 +111,12 @@ describe("a payment that was made before the chain's first head", () => {
 
   it.scoped("or above what a reorg has left, counts from there, open or ended since", () =>
     Effect.gen(function* () {
-      const writer = yield* Writer
       for (const [i, network] of [own, own, own, ...others, own].entries()) yield* pay(address(i + 1), network)
-      yield* runSql("UPDATE payments SET created_head = 20")
-      yield* runSql("UPDATE payments SET status = 'expired', ended_at = 9 WHERE address = ?", [address(6)])
-      yield* runSql("UPDATE payments SET created_head = 5 WHERE address = ?", [address(1)])
-      yield* runSql("UPDATE payments SET status = 'detecting' WHERE address = ?", [address(2)])
-      yield* writer.write(Watched.lowerTo(own, 9))
+      yield* change("UPDATE payments SET created_head = 20")
+      yield* change("UPDATE payments SET status = 'expired', ended_at = 9 WHERE address = ?", address(6))
+      yield* change("UPDATE payments SET created_head = 5 WHERE address = ?", address(1))
+      yield* change("UPDATE payments SET status = 'detecting' WHERE address = ?", address(2))
+      yield* write(Watched.lowerTo(own, 9))
       expect(yield* heads).toMatchObject([5, 9, 9, 20, 20, 9].map((created_head) => ({ created_head })))
     }).pipe(inWorld)
   )
@@ -135,12 +134,12 @@ it.scoped(
         over: { canonical?: number; chain?: string } = {}
       ) {
         const { id } = yield* pay(address(n), network)
-        yield* runSql("UPDATE payments SET usd_value = ?, status = 'detecting' WHERE id = ?", [String(n), id])
-        yield* runSql(
+        yield* change("UPDATE payments SET usd_value = ?, status = 'detecting' WHERE id = ?", String(n), id)
+        yield* change(
           `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
              amount, payment_id, canonical, corroborated, seen_at)
            VALUES (?, ?, '0xb', ?, 'tx:0', 10, 100, '0x1', 'ETH', '5', ?, ?, 1, 0)`,
-          [over.chain ?? network.chain, network.mode, address(n).toLowerCase(), id, over.canonical ?? 1]
+          ...[over.chain ?? network.chain, network.mode, address(n).toLowerCase(), id, over.canonical ?? 1]
         )
         return id
       })

@@ -4,7 +4,8 @@ import * as CorroborationRepo from "../../../src/Chains/corroboration/Corroborat
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
 import type { ReceiptKey } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as Watched from "../../../src/Chains/ledger/WatchedAddressesRepo.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Reader, Tx } from "../../../src/Sql.ts"
+import { write } from "../../lib/rows.ts"
 import { confirmedOnce, elsewhere, layer, network, start, tick, transfer } from "../../Payments/settling.ts"
 
 // Whether a confirmed payment waits for what a reorg makes of it.
@@ -17,16 +18,15 @@ it.scoped(
   () =>
     Effect.gen(function* () {
       const { id } = yield* confirmedOnce
-      const writer = yield* Writer
       expect(yield* above(-1)).toBe(false)
       yield* tick({ head: 131, ancestor: 119, finalized: 110 })
       expect(yield* above(-1)).toBe(true)
       expect(yield* above(119)).toBe(true)
       expect(yield* above(120)).toBe(false)
       expect(yield* above(-1, elsewhere)).toBe(false)
-      yield* writer.write(Searches.keep(network, [id], 119))
+      yield* write(Searches.keep(network, [id], 119))
       expect(yield* above(-1)).toBe(true)
-      yield* writer.write(Searches.keep(network, [id], 120))
+      yield* write(Searches.keep(network, [id], 120))
       expect(yield* above(-1)).toBe(false)
     }).pipe(Effect.provide(layer))
 )
@@ -61,16 +61,15 @@ it.scoped("a confirmed payment waits neither for what two providers have denied 
   Effect.gen(function* () {
     yield* confirmedOnce
     const reader = yield* Reader
-    const writer = yield* Writer
     yield* tick({ head: 131, ancestor: 119, finalized: 110 })
     const [receipt] = yield* reader.all<ReceiptKey>("SELECT block_hash AS blockHash, address, position FROM receipts")
     if (receipt === undefined) return yield* Effect.dieMessage("there is no receipt")
-    const run = (statement: string) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(statement)))
+    const run = (statement: string) => write(Effect.flatMap(Tx, (tx) => tx.run(statement)))
     yield* run("UPDATE receipts SET dust = 'paying'")
     expect(yield* above(-1)).toBe(false)
     yield* run("UPDATE receipts SET dust = NULL")
     expect(yield* above(-1)).toBe(true)
-    yield* writer.write(CorroborationRepo.refute(network, receipt))
+    yield* write(CorroborationRepo.refute(network, receipt))
     expect(yield* above(-1)).toBe(false)
   }).pipe(Effect.provide(layer))
 )

@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import { claim } from "../../../src/Chains/repair/claim.ts"
 import { rescan } from "../../../src/Chains/repair/rescan.ts"
 import { Chains } from "../../../src/Chains.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
+import { Reader, Tx } from "../../../src/Sql.ts"
+import { write } from "../../lib/rows.ts"
 import { alice, next, watchedPayment } from "../around.ts"
 import type { ModelChain, ModelTransaction } from "../ModelChain.ts"
 
@@ -56,9 +57,8 @@ const lose = ({ address, amount, block_hash, position }: Money, keptAsUnattribut
 /** Loses receipts as the choices say, one each: none, all of it, or only the knowledge of its transaction. */
 export const damage = (choices: ReadonlyArray<"keep" | "drop" | "forget">) =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const all = (yield* rows) as ReadonlyArray<Money>
-    yield* writer.write(
+    yield* write(
       Effect.forEach(
         all,
         (row, i) => {

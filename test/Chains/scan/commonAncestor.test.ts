@@ -9,7 +9,8 @@ import {
   narrowAncestor
 } from "../../../src/Chains/scan/commonAncestor.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
-import { Reader, Writer } from "../../../src/Sql.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { write } from "../../lib/rows.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { inWorld } from "../around.ts"
 import { base, inStore, scanTo, watchOf } from "../balances/reconcileWorld.ts"
@@ -59,11 +60,10 @@ it.scoped("the common ancestor is the newest stored block that is canonical, whi
   const chain = new ModelChain(200)
   return Effect.gen(function* () {
     const reader = yield* Reader
-    const writer = yield* Writer
     for (const fork of [2, 41, 57, 100, 133, 142, 179, 198]) {
       const orphaned = chain.blocks.slice(fork + 1, 200).map(({ number }) => block(number, "old"))
       const stored = [...chain.blocks.slice(1, fork + 1), ...orphaned]
-      yield* writer.write(Ledger.keepBlocks(network, stored))
+      yield* write(Ledger.keepBlocks(network, stored))
       const now = chain.blocks[199] as BlockRef
       const ancestor = { beyondStored: false, block: { number: fork, hash: chain.blocks[fork]?.hash } }
       expect(yield* findAncestor(chain.client, reader, network, now)).toMatchObject(ancestor)

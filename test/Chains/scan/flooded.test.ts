@@ -4,9 +4,10 @@ import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts
 import { rescan } from "../../../src/Chains/repair/rescan.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { Reader } from "../../../src/Sql.ts"
+import { change } from "../../lib/rows.ts"
 import { address, alice, around, aroundTwo, health, second, upTo, usdc, watchedPayment } from "../around.ts"
 import { capped, cut, ModelChain, token } from "../ModelChain.ts"
-import { ledger, runSql, until } from "../world.ts"
+import { ledger, until } from "../world.ts"
 
 /** A payment to alice, beside so many watched addresses that all transfers are looked at. */
 const watchMany = Effect.gen(function* () {
@@ -32,7 +33,7 @@ const dust = Array.from({ length: 12 }, () => token(usdc, alice, 1n))
 const amounts = Effect.map(ledger, (rows) =>
   rows.filter(({ canonical }) => canonical === 1).map(({ amount }) => amount)
 )
-const forgotten = runSql("DELETE FROM receipts")
+const forgotten = change("DELETE FROM receipts")
 /** Lets seconds pass until this is there. */
 const meanwhile = <A, E, R>(what: Effect.Effect<A, E, R>) => Effect.raceFirst(what, Effect.forever(second))
 

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Deferred, Effect, Exit, Fiber, Layer, Logger, Redacted, TestClock } from "effect"
 import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
+import { codeExceptionsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/Watcher.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { StoreUnavailable } from "../../../src/Sql.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
@@ -52,19 +53,6 @@ describe("a provider in trouble", () => {
     expect(parts.map((part) => part.head.number)).toEqual([110, 210, 260])
     expect((yield* ledger).map(({ block_number }) => block_number)).toEqual([18, 18, 118, 118, 218, 218])
     expect(yield* upTo(260)).toMatchObject({ ready: true, head: 260 })
-  })
-
-  onChain("that refuses large parts gets smaller ones", function* (chain) {
-    yield* watchedPayment(alice)
-    chain.mineMany(80)
-    chain.intercept = (batch) => {
-      chain.failure = batch.length > 9 ? "refused" : undefined
-    }
-    // Each refusal is followed by a wait.
-    yield* Effect.repeat(pass("10 seconds"), {
-      until: () => Effect.map(health, (now) => now?.head === 90)
-    })
-    yield* committedTo(90)
   })
 
   onTwo("that starts to serve another chain goes into cooldown, and the other one serves", function* (first) {
@@ -254,3 +242,41 @@ it.scoped(
     }).pipe(Effect.provide(noting), around(chain))
   }
 )
+
+const { client } = new ModelChain(1)
+const asExit = (work: Effect.Effect<unknown>) => Effect.exit(codeExceptionsAsErrors(client)(work))
+
+describe("a defect while a response of a provider is processed", () => {
+  it.effect.each([
+    new RangeError("Maximum call stack size exceeded"),
+    new TypeError("no function"),
+    new SyntaxError("0x")
+  ])("is the provider's failure if a value has an unexpected type: %s", (defect) =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(codeExceptionsAsErrors(client)(Effect.die(defect)))
+      expect(error).toMatchObject({ _tag: "RpcError", reason: "garbage", host: client.host })
+      expect(error.message).toContain(defect.message)
+      // The message may contain the provider's data: it is not for the public.
+      expect(error.summary).not.toContain(defect.message)
+    })
+  )
+
+  it.effect("ends the process if it is any other defect", () =>
+    Effect.gen(function* () {
+      const bug = new Error("a bug")
+      expect(yield* asExit(Effect.die(bug))).toEqual(Exit.die(bug))
+    })
+  )
+
+  it.effect("ends the process if it comes from the database, whatever it is", () =>
+    Effect.gen(function* () {
+      const bug = new TypeError("a bug in a command")
+      const { write } = storeDefectsAsDefects({ write: () => Effect.die(bug) })
+      const exit = yield* asExit(Effect.orDie(write(Effect.void)))
+      expect(Exit.isFailure(exit) && Cause.isDie(exit.cause)).toBe(true)
+      expect(String(Exit.isFailure(exit) && Cause.pretty(exit.cause, { renderErrorCause: true }))).toContain(
+        bug.message
+      )
+    })
+  )
+})

@@ -6,9 +6,10 @@ import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import { commitReading, commitStart, type TickReading } from "../../../src/Chains/watcher/tick.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import type { BlockRef } from "../../../src/Domain/Receipt.ts"
-import { Reader, Writer } from "../../../src/Sql.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { change, write } from "../../lib/rows.ts"
 import { inWorld } from "../around.ts"
-import { ledger, pay, paymentById, runSql, scanned } from "../world.ts"
+import { ledger, pay, paymentById, scanned } from "../world.ts"
 
 const network: Network = { chain: "ethereum", mode: "test" }
 const alice = "0x00000000000000000000000000000000000A11cE"
@@ -24,11 +25,11 @@ const receipt = (at: BlockRef, to = alice) => ({
   amount: 10n ** 30n
 })
 
-const begin = Effect.flatMap(Writer, (writer) => writer.write(commitStart(network, block(10), block(10), undefined)))
+const begin = write(commitStart(network, block(10), block(10), undefined))
 const commit = (reading: Pick<TickReading, "from" | "end"> & Partial<TickReading>) =>
   Effect.gen(function* () {
     const whole = { network, ancestor: undefined, corroborated: true, unwatched: false, transfers: [], ...reading }
-    return yield* (yield* Writer).write(commitReading(yield* Settlement, whole))
+    return yield* write(commitReading(yield* Settlement, whole))
   })
 
 it.scoped("a commit stores a reading whole, or not at all if the scan has moved since it began", () =>
@@ -47,7 +48,7 @@ it.scoped("a commit stores a reading whole, or not at all if the scan has moved 
       { amount: (10n ** 30n).toString(), payment_id: id }
     ])
     // A second start changes nothing.
-    yield* (yield* Writer).write(commitStart(network, block(3), block(3), undefined))
+    yield* write(commitStart(network, block(3), block(3), undefined))
     expect(yield* scanned).toMatchObject({ start_number: 11, head_number: 11 })
     expect((yield* paymentById(id))?.createdHead).toBe(10)
   }).pipe(inWorld)
@@ -55,13 +56,13 @@ it.scoped("a commit stores a reading whole, or not at all if the scan has moved 
 
 it.scoped("a chain's first head dates skipped addresses of its mode, unless they are newer", () =>
   Effect.gen(function* () {
-    yield* runSql("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
+    yield* change("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 9)")
     const skipped =
       "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, ?, 'w', ?, ?)"
-    yield* runSql(skipped, ["0xa", "test", 1, 10_000])
-    yield* runSql(skipped, ["0xb", "test", 2, 90_000])
-    yield* runSql(skipped, ["0xc", "live", 3, 10_000])
-    yield* (yield* Writer).write(commitStart(network, block(3), block(60), undefined))
+    yield* change(skipped, "0xa", "test", 1, 10_000)
+    yield* change(skipped, "0xb", "test", 2, 90_000)
+    yield* change(skipped, "0xc", "live", 3, 10_000)
+    yield* write(commitStart(network, block(3), block(60), undefined))
     const dates = yield* (yield* Reader).all("SELECT created_at FROM gap_addresses ORDER BY wallet_index")
     expect(dates).toEqual([60_000, 90_000, 10_000].map((created_at) => ({ created_at })))
   }).pipe(inWorld)
@@ -82,7 +83,6 @@ it.scoped("a commit stores the blocks that later reorgs are compared with, newes
 
 it.scoped("a reorg lowers every number of the scan that was above the common ancestor, and none below it", () =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const reader = yield* Reader
     const marks = Effect.map(Ledger.scan(reader, network), (scan) => [
       scan?.checked?.number,
@@ -92,7 +92,7 @@ it.scoped("a reorg lowers every number of the scan that was above the common anc
       scan?.finalized
     ])
     yield* begin
-    yield* writer.write(
+    yield* write(
       Effect.gen(function* () {
         yield* Ledger.moveScan(network, block(30))
         yield* Ledger.moveVerified(network, 21)
@@ -100,13 +100,13 @@ it.scoped("a reorg lowers every number of the scan that was above the common anc
         yield* Balances.moveChecked(network, block(29))
       })
     )
-    yield* writer.write(Ledger.orphanAbove(network, block(29)))
+    yield* write(Ledger.orphanAbove(network, block(29)))
     expect(yield* marks).toEqual([29, 29, 21, 25, 22])
-    yield* writer.write(Ledger.orphanAbove(network, block(20)))
+    yield* write(Ledger.orphanAbove(network, block(20)))
     expect(yield* marks).toEqual([20, 20, 20, 20, 20])
     // A lagging node does not lower them.
-    yield* writer.write(Ledger.setTags(network, { safe: 12, finalized: undefined }))
-    yield* writer.write(Ledger.setTags(network, { safe: undefined, finalized: 11 }))
+    yield* write(Ledger.setTags(network, { safe: 12, finalized: undefined }))
+    yield* write(Ledger.setTags(network, { safe: undefined, finalized: 11 }))
     expect(yield* marks).toEqual([20, 20, 20, 20, 20])
   }).pipe(inWorld)
 )

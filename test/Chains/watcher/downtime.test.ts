@@ -8,7 +8,8 @@ import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import * as Payments from "../../../src/Payments/PaymentsRepo.ts"
 import * as Receipts from "../../../src/Payments/ReceiptsRepo.ts"
-import { Reader, Writer } from "../../../src/Sql.ts"
+import { Reader } from "../../../src/Sql.ts"
+import { write } from "../../lib/rows.ts"
 import { layer, untilExpired } from "../../Payments/settling.ts"
 import { type BalanceModel, inside } from "../balances/BalanceModel.ts"
 import {
@@ -33,13 +34,12 @@ const back = Effect.fnUntraced(function* (model: BalanceModel, before: number, a
   for (let i = 0; i < before; i++) model.mine([])
   model.mine(to.map((address) => inside(address, 100n)))
   for (let i = 0; i < after; i++) model.mine([])
-  const writer = yield* Writer
   const settlement = yield* Settlement
   const { hash, number, time } = model.blocks[model.head.number - 2] ?? model.head
-  yield* writer.write(Ledger.keepBlocks(network, [{ hash, number, time }]))
+  yield* write(Ledger.keepBlocks(network, [{ hash, number, time }]))
   yield* scanTo(model.head)
   const reading = yield* reconcileBalances(depsOf(model.client), model.head, yield* wanted(model.head))
-  yield* writer.write(commitBalances(settlement, { ...reading, of: "round", corroborated: true }))
+  yield* write(commitBalances(settlement, { ...reading, of: "round", corroborated: true }))
   yield* untilExpired
 })
 

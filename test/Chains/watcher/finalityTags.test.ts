@@ -4,10 +4,11 @@ import { makeClient, Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { findTagged } from "../../../src/Chains/watcher/finalityTags.ts"
 import { examinePolicies } from "../../../src/Doctor/chains.ts"
 import { Reader } from "../../../src/Sql.ts"
+import { change } from "../../lib/rows.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { alice, aroundSome, health, second, upTo, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
-import { notingSettlement, pass, pay, runSql, scanned, until, watch, world } from "../world.ts"
+import { notingSettlement, pass, pay, scanned, until, watch, world } from "../world.ts"
 import { onChain, onTwo } from "./onChain.ts"
 
 const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized" as const }] }
@@ -122,7 +123,7 @@ describe("a tag that a policy requires", () => {
     yield* pass("20 seconds")
     expect(yield* upTo(first.height)).not.toHaveProperty("reason")
     const detecting = (usdValue: string | null) =>
-      runSql("UPDATE payments SET status = 'detecting', usd_value = ? WHERE id = ?", [usdValue, payment.id])
+      change("UPDATE payments SET status = 'detecting', usd_value = ? WHERE id = ?", usdValue, payment.id)
     // Its value is too low for the policy.
     yield* detecting("99")
     yield* pass("20 seconds")
