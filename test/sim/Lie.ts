@@ -1,3 +1,4 @@
+import type { RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { accountAt, type Block, blockAt, bloomOfLogs, nextBlock } from "./Block.ts"
 import type { SimChain } from "./SimChain.ts"
 import type { Transaction } from "./transactions.ts"
@@ -10,6 +11,8 @@ export interface Lie {
   readonly alter: (block: Block) => Block
   /** What an address holds after a block, where it holds `held`. */
   readonly balance: (block: Block, address: string, held: bigint) => bigint
+  /** What an address has sent by a block, where that is `sent`. */
+  readonly nonce?: (block: Block, address: string, sent: number) => number
   /** The block that is shown under a hash that the chain does not know. */
   readonly byHash: (hash: string) => Block | undefined
   /** The blocks that a transaction is shown in and is not. */
@@ -17,6 +20,8 @@ export interface Lie {
   /** The number of a tag that the chain has at `number`. */
   readonly tag: (number: number) => number
   readonly head: (real: Block) => Block
+  /** What it answers a call with instead of this result, or throws a `Refusal`. */
+  readonly answer?: (call: RpcRequest, result: unknown) => unknown
 }
 
 const truth: Lie = {
@@ -56,12 +61,21 @@ export const together = (lies: ReadonlyArray<Lie>): Lie | undefined => {
   return {
     alter: (block) => lies.reduce((shown, one) => one.alter(shown), block),
     balance: (block, address, held) => lies.reduce((claimed, one) => one.balance(block, address, claimed), held),
+    nonce: (block, address, sent) =>
+      lies.reduce((claimed, one) => one.nonce?.(block, address, claimed) ?? claimed, sent),
     byHash: (hash) => lies.map((one) => one.byHash(hash)).find((block) => block !== undefined),
     including: (hash, head) => lies.flatMap((one) => one.including(hash, head)),
     tag: (number) => lies.reduce((claimed, one) => one.tag(claimed), number),
-    head: (real) => lies.reduce((claimed, one) => one.head(claimed), real)
+    head: (real) => lies.reduce((claimed, one) => one.head(claimed), real),
+    answer: (call, result) => lies.reduce((said, one) => (one.answer ? one.answer(call, said) : said), result)
   }
 }
+
+/** Some methods are answered otherwise; every other one as usual. */
+export const twist = (method: RegExp, edit: (result: unknown, call: RpcRequest) => unknown): Lie => ({
+  ...truth,
+  answer: (call, result) => (method.test(call.method) ? edit(result, call) : result)
+})
 
 const withTransactions = (block: Block, transactions: ReadonlyArray<Transaction>): Block => ({
   ...block,
@@ -201,9 +215,9 @@ export const longBranch = (fork: Block, ahead: number, name: string): Lie => {
   })
 }
 
-/** Block times are so many seconds ahead, or behind, from the block of that number on. */
-export const wrongTimes = (by: number, from = 0): Lie =>
-  lie({ alter: (block) => (block.number < from ? block : { ...block, time: block.time + by }) })
+/** Block times are so many seconds ahead, or behind, in the blocks of these numbers. */
+export const wrongTimes = (by: number, from = 0, to = Number.POSITIVE_INFINITY): Lie =>
+  lie({ alter: (block) => (block.number < from || block.number > to ? block : { ...block, time: block.time + by }) })
 
 /** The tags are at the head. */
 export const highTags: Lie = lie({ tag: () => Number.MAX_SAFE_INTEGER })

@@ -72,6 +72,8 @@ export class Place {
   /** Providers that tell a lie that every liar would tell in the same way. */
   readonly #liars = new Map<LieOrder["kind"], number>()
   #hasLied = false
+  /** A story says what has to come of its lies. */
+  #isTold = false
 
   /** `over`: what its providers are like; the rest is as the dice say. */
   constructor(
@@ -171,6 +173,17 @@ export class Place {
     if (order.kind === "longBranch" || order.kind === "falseFinals") this.#isGarbled = true
   }
 
+  /**
+   * A provider of a story tells this, whatever the others do, until then, Unix milliseconds: the story itself says what has to
+   * come of it.
+   */
+  tellsAnyway(provider: SimProvider, lie: Lie, name: string, until: number): void {
+    provider.tells(lie, until)
+    provider.untold.set(lie, name)
+    this.#hasLied = true
+    this.#isTold = true
+  }
+
   #lieOf(liar: SimProvider, { address, kind, name, size, transaction }: LieOrder): Lie | undefined {
     const next = this.chain.head.number + 1
     switch (kind) {
@@ -208,7 +221,7 @@ export class Place {
   }
 
   #isLiedAbout(address: string): boolean {
-    if (this.#liedAbout.has(address)) return true
+    if (this.#isTold || this.#liedAbout.has(address)) return true
     const isOf = (hash: string) =>
       this.chain.inclusions
         .get(hash)
@@ -222,14 +235,14 @@ export class Place {
     return {
       plan: this.plan,
       chain: this.chain,
-      isGarbled: () => this.#isGarbled,
+      isGarbled: () => this.#isGarbled || this.#isTold,
       isLiedAbout: (address) => this.#isLiedAbout(address),
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length >= quorum,
       keepsStates: this.providers.filter(({ traits }) => traits.stateDepth > 1_000).length >= quorum,
       quorum,
       // Two of three have the right ones.
       areTimesWrong: () => this.#areTimesWrong && this.providers.length < 3,
-      isOneTimeWrong: () => this.#areTimesWrong,
+      isOneTimeWrong: () => this.#areTimesWrong || this.#isTold,
       readers: (number) => this.providers.filter(({ read }) => read.has(number)).length,
       isLeftToOne: () => this.#isLeftToOne,
       withheld: (hash) => this.providers.some((provider) => provider.withheld.has(hash))

@@ -41,7 +41,9 @@ export const namedFaults = [
   "refusesLogs",
   // It takes no batches, or up to three calls; it refuses some calls of a batch as too many.
   "noBatches",
-  "callRates"
+  "callRates",
+  // Each answer comes at the last moment.
+  "slow"
 ] as const
 export type FaultKind = (typeof faultKinds)[number] | (typeof namedFaults)[number]
 
@@ -85,6 +87,8 @@ export class SimProvider {
   readonly read = new Set<number>()
   /** Calls answered, by method. */
   readonly calls = new Map<string, number>()
+  /** Lies, by their names, that no answer has shown yet, of a story that must tell them. */
+  readonly untold = new Map<Lie, string>()
   #faults: Array<Fault> = []
   #lies: Array<{ readonly lie: Lie; readonly until: number }> = []
   #lie: Lie | undefined
@@ -131,6 +135,7 @@ export class SimProvider {
         this.#chain.mineUntil(now)
         this.#elsewhere.mineUntil(now)
         this.#forget(now)
+        if (this.#fault("slow")) yield* Clock.sleep("4900 millis")
         return yield* this.#reply(calls)
       })
     )
@@ -169,10 +174,10 @@ export class SimProvider {
     )
   }
 
-  #head(): Block {
+  #head(lie: Lie | undefined): Block {
     const stuck = this.#fault("stuck")
     if (stuck) return stuck.head
-    const head = this.#lie?.head(this.#chain.head) ?? this.#chain.head
+    const head = lie?.head(this.#chain.head) ?? this.#chain.head
     const behind = this.#fault("behind")?.size ?? 0
     const drawn = this.#fault("balancer") && this.#dice.chance(0.5) ? this.#dice.between(1, 4) : 0
     return blockAt(head, Math.max(1, head.number - behind - drawn)) ?? head
@@ -198,29 +203,44 @@ export class SimProvider {
       if (blocks > limit) throw new Refusal(`ranges over ${limit} blocks are not supported on freetier (35)`)
     }
     if (call.method === "eth_getLogs" && this.#fault("refusesLogs")) throw new Refusal("internal error", -32_603)
-    const { chainId, layer2, overrides, stateDepth, tags, traces } = this.traits
-    const isElsewhere = this.#fault("wrongChain") !== undefined
-    const head = isElsewhere ? this.#elsewhere.head : this.#head()
+    const view = this.#view(this.#lie)
+    const { head } = view
     if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#leavesOut(head, Number(filter.toBlock))
-    const result = answer(
-      {
-        layer2,
-        overrides,
-        tags,
-        traces,
-        chain: isElsewhere ? this.#elsewhere : this.#chain,
-        chainId: isElsewhere ? chainId + 1 : chainId,
-        head,
-        stateDepth: this.#fault("pruned")?.size ?? stateDepth,
-        lie: isElsewhere ? undefined : this.#lie,
-        cap: this.#cap,
-        logNumbers: this.#logNumbers
-      },
-      call
-    )
+    for (const lie of this.untold.keys()) if (this.#shows(lie, call)) this.untold.delete(lie)
+    const result = answer(view, call)
     if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#noteRead(filter, head)
     if (call.method === "eth_getBlockReceipts" && result !== null) this.read.add(Number(filter))
     return result
+  }
+
+  #view(lie: Lie | undefined): View {
+    const { chainId, layer2, overrides, stateDepth, tags, traces } = this.traits
+    const isElsewhere = this.#fault("wrongChain") !== undefined
+    return {
+      layer2,
+      overrides,
+      tags,
+      traces,
+      chain: isElsewhere ? this.#elsewhere : this.#chain,
+      chainId: isElsewhere ? chainId + 1 : chainId,
+      head: isElsewhere ? this.#elsewhere.head : this.#head(lie),
+      stateDepth: this.#fault("pruned")?.size ?? stateDepth,
+      lie: isElsewhere ? undefined : lie,
+      cap: this.#cap,
+      logNumbers: this.#logNumbers
+    }
+  }
+
+  /** Whether the answer would be another one without the lie. */
+  #shows(lie: Lie, call: RpcRequest): boolean {
+    const said = (told: Lie | undefined) => {
+      try {
+        return JSON.stringify(answer(this.#view(told), call))
+      } catch (refusal) {
+        return String(refusal)
+      }
+    }
+    return said(this.#lie) !== said(together(this.#lies.flatMap((one) => (one.lie === lie ? [] : [one.lie]))))
   }
 
   #noteRead({ blockHash, fromBlock, toBlock }: Readonly<Record<string, unknown>>, head: Block): void {

@@ -76,6 +76,11 @@ const balanceOfToken = "70a08231"
 /** The block as the node shows it. */
 const shown = ({ lie }: View, block: Block): Block => lie?.alter(block) ?? block
 
+const nonceOf = ({ lie }: View, block: Block, address: string): number => {
+  const { nonce } = accountAt(block, address)
+  return lie?.nonce?.(block, address, nonce) ?? nonce
+}
+
 const balanceOf = ({ lie }: View, block: Block, address: string): bigint => {
   const { balance } = accountAt(block, address)
   return lie?.balance(block, address, balance) ?? balance
@@ -219,8 +224,7 @@ const call = (view: View, { data, input, to }: EthCall, at: unknown, overrides: 
   return bytes.startsWith(balanceOfToken) ? word(0n) : "0x"
 }
 
-/** What the node answers; throws a `Refusal` where it answers with an error. */
-export const answer = (view: View, { method, params }: RpcRequest): unknown => {
+const unedited = (view: View, { method, params }: RpcRequest): unknown => {
   const [first, second, third] = params
   if (view.unserved?.has(method)) throw unknownMethod(method)
   switch (method) {
@@ -253,7 +257,7 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
     case "eth_getBalance":
       return hex(balanceOf(view, stateAt(view, second), String(first).toLowerCase()))
     case "eth_getTransactionCount":
-      return hex(accountAt(stateAt(view, second), String(first).toLowerCase()).nonce)
+      return hex(nonceOf(view, stateAt(view, second), String(first).toLowerCase()))
     case "eth_call":
       return call(view, first as EthCall, second, third)
     case "debug_traceTransaction":
@@ -261,4 +265,10 @@ export const answer = (view: View, { method, params }: RpcRequest): unknown => {
     default:
       throw unknownMethod(method)
   }
+}
+
+/** What the node answers; throws a `Refusal` where it answers with an error. */
+export const answer = (view: View, call: RpcRequest): unknown => {
+  const result = unedited(view, call)
+  return view.lie?.answer ? view.lie.answer(call, result) : result
 }
