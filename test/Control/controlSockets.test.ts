@@ -18,6 +18,7 @@ import type { SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
 import { showSecret } from "../../src/Webhooks/secretOperations.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, temporaryDatabase, type Yielded } from "../lib/store.ts"
 import { exchange, invocation, requestOf, services, withDaemon } from "./world.ts"
@@ -307,8 +308,9 @@ const rescanWhere = (repair: Effect.Effect<never, StoreUnavailable>) =>
     }).pipe(Effect.scoped, Effect.provide(services(settings)))
   }).pipe(Effect.scoped, Effect.provide(invocation))
 
-it.effect("a request that takes longer than the daemon waits may have been carried out, and the error says so", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a request that takes longer than the daemon waits may have been carried out, and the error says so",
+  function* () {
     const begun = yield* Deferred.make<void>()
     const repair = Effect.zipRight(Deferred.succeed(begun, undefined), Effect.never)
     const asked = yield* Effect.fork(rescanWhere(repair))
@@ -316,7 +318,7 @@ it.effect("a request that takes longer than the daemon waits may have been carri
     yield* TestClock.adjust("40 seconds")
     const silent = yield* Fiber.join(asked)
     expect(silent).toMatchObject({ _tag: "DaemonSilent", message: expect.stringContaining("within 40 seconds") })
-  })
+  }
 )
 
 it.effect("a daemon that never answers is waited for 50 seconds", () =>
@@ -338,12 +340,10 @@ it.effect("a daemon that never answers is waited for 50 seconds", () =>
   }).pipe(Effect.scoped, Effect.provide(invocation))
 )
 
-it.live("a repair that the store refuses is not refused for good", () =>
-  Effect.gen(function* () {
-    const full = new StoreUnavailable({ code: "SQLITE_FULL", message: "the disk is full" })
-    expect(yield* rescanWhere(Effect.fail(full))).toEqual(full)
-  })
-)
+liveTest("a repair that the store refuses is not refused for good", function* () {
+  const full = new StoreUnavailable({ code: "SQLITE_FULL", message: "the disk is full" })
+  expect(yield* rescanWhere(Effect.fail(full))).toEqual(full)
+})
 
 it.live("a chain has been read only once the daemon has read the very block that is waited for", () =>
   Effect.flatMap(temporaryDatabase, (path) => {

@@ -8,6 +8,7 @@ import { listAccounts } from "../../src/Auth/accountOperations.ts"
 import { listKeys } from "../../src/Auth/keyOperations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import { collected } from "../lib/logs.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { acceptedSockets } from "../lib/socket.ts"
 import { execute, rows, temporaryFolder } from "../lib/store.ts"
@@ -36,57 +37,51 @@ const installation = Effect.map(temporaryFolder, (folder) => {
 
 const changes = rows("SELECT * FROM api_keys, accounts, wallets, exceptions")
 
-it.scopedLive("only their owner and group can use the sockets; the read-only one has the group of its folder", () =>
-  Effect.gen(function* () {
-    const { folder, readSocket, settings } = yield* installation
-    yield* besideDaemon(settings, function* () {
-      const [own, shared] = [`${settings.database.path}.sock`, readSocket].map((path) => statSync(path))
-      expect([own?.mode, shared?.mode].map((mode = 0) => mode & 0o777)).toEqual([0o660, 0o660])
-      expect(own?.gid).toBe(process.getgid?.())
-      expect(shared?.gid).toBe(statSync(join(folder, "run")).gid)
-      expect(yield* logged).toEqual([])
-    })
-    expect(existsSync(readSocket)).toBe(false)
+liveTest("only their owner and group can use the sockets; the read-only one has the group of its folder", function* () {
+  const { folder, readSocket, settings } = yield* installation
+  yield* besideDaemon(settings, function* () {
+    const [own, shared] = [`${settings.database.path}.sock`, readSocket].map((path) => statSync(path))
+    expect([own?.mode, shared?.mode].map((mode = 0) => mode & 0o777)).toEqual([0o660, 0o660])
+    expect(own?.gid).toBe(process.getgid?.())
+    expect(shared?.gid).toBe(statSync(join(folder, "run")).gid)
+    expect(yield* logged).toEqual([])
   })
-)
+  expect(existsSync(readSocket)).toBe(false)
+})
 
-it.scopedLive("every command that reads works at the read-only socket, all others are refused there", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    yield* besideDaemon(settings, function* () {
-      const before = yield* changes
-      for (const sample of samples) {
-        const name = nameOf(sample)
-        const answer = yield* Effect.either(askSample({ socket: readSocket }, sample))
-        if (accesses.get(name) === "read") expect(answer._tag, name).toBe("Right")
-        else {
-          const message = expect.stringContaining(`${readSocket} takes commands that only read`)
-          expect(answer, name).toMatchObject({ _tag: "Left", left: { _tag: "Forbidden", message } })
-        }
+liveTest("every command that reads works at the read-only socket, all others are refused there", function* () {
+  const { readSocket, settings } = yield* installation
+  yield* besideDaemon(settings, function* () {
+    const before = yield* changes
+    for (const sample of samples) {
+      const name = nameOf(sample)
+      const answer = yield* Effect.either(askSample({ socket: readSocket }, sample))
+      if (accesses.get(name) === "read") expect(answer._tag, name).toBe("Right")
+      else {
+        const message = expect.stringContaining(`${readSocket} takes commands that only read`)
+        expect(answer, name).toMatchObject({ _tag: "Left", left: { _tag: "Forbidden", message } })
       }
-      expect(yield* logged).toEqual([])
-      expect(yield* changes).toEqual(before)
-    })
+    }
+    expect(yield* logged).toEqual([])
+    expect(yield* changes).toEqual(before)
   })
-)
+})
 
-it.scopedLive("pages are limited, so that a reader cannot load a whole table into the daemon's memory", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    const status = (name: string, input: object) =>
-      Effect.map(exchange(readSocket, requestOf(name, input)), (answer) => answer.slice(9, 12))
-    yield* besideDaemon(settings, function* () {
-      for (const name of ["webhooks list", "payments list", "payments exceptions", "keys list"]) {
-        expect(yield* status(name, { limit: 1000 }), name).toBe("200")
-        expect(yield* status(name, { limit: 1001 }), name).toBe("400")
-      }
-      const events = Array.from({ length: 5000 }, () => "failed")
-      expect(yield* status("webhooks list", { status: events })).toBe("400")
-      expect(yield* status("audit", { limit: 1000 })).toBe("200")
-      expect(yield* status("audit", { limit: 1001 })).toBe("400")
-    })
+liveTest("pages are limited, so that a reader cannot load a whole table into the daemon's memory", function* () {
+  const { readSocket, settings } = yield* installation
+  const status = (name: string, input: object) =>
+    Effect.map(exchange(readSocket, requestOf(name, input)), (answer) => answer.slice(9, 12))
+  yield* besideDaemon(settings, function* () {
+    for (const name of ["webhooks list", "payments list", "payments exceptions", "keys list"]) {
+      expect(yield* status(name, { limit: 1000 }), name).toBe("200")
+      expect(yield* status(name, { limit: 1001 }), name).toBe("400")
+    }
+    const events = Array.from({ length: 5000 }, () => "failed")
+    expect(yield* status("webhooks list", { status: events })).toBe("400")
+    expect(yield* status("audit", { limit: 1000 })).toBe("200")
+    expect(yield* status("audit", { limit: 1001 })).toBe("400")
   })
-)
+})
 
 it.scopedLive(
   "one reader at a time gets its response, and one that does not read it is soon cut off for the next",
@@ -137,25 +132,23 @@ it.scopedLive(
   }
 )
 
-it.scopedLive("requests whose clients have gone keep no reader waiting, nor do bodies that never arrive", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    yield* besideDaemon(settings, function* () {
-      const opened = (bytes: string) =>
-        Effect.async<Socket>((resume) => {
-          const socket = connect(readSocket).on("error", () => undefined)
-          socket.write(bytes, () => resume(Effect.succeed(socket)))
-        })
-      // A body that does not come, requests on one connection, and requests that are left.
-      yield* opened(requestOf("keys list", { limit: 10 }).slice(0, -3))
-      yield* opened(requestOf("keys list", {}).repeat(2_000))
-      for (let i = 0; i < 20; i++) (yield* opened(requestOf("keys list", {}))).destroy()
-      const [waited, keys] = yield* Effect.timed(ask({ socket: readSocket }, listKeys, {}))
-      expect(keys).toHaveLength(1)
-      expect(Duration.toSeconds(waited)).toBeLessThan(4)
-    })
+liveTest("requests whose clients have gone keep no reader waiting, nor do bodies that never arrive", function* () {
+  const { readSocket, settings } = yield* installation
+  yield* besideDaemon(settings, function* () {
+    const opened = (bytes: string) =>
+      Effect.async<Socket>((resume) => {
+        const socket = connect(readSocket).on("error", () => undefined)
+        socket.write(bytes, () => resume(Effect.succeed(socket)))
+      })
+    // A body that does not come, requests on one connection, and requests that are left.
+    yield* opened(requestOf("keys list", { limit: 10 }).slice(0, -3))
+    yield* opened(requestOf("keys list", {}).repeat(2_000))
+    for (let i = 0; i < 20; i++) (yield* opened(requestOf("keys list", {}))).destroy()
+    const [waited, keys] = yield* Effect.timed(ask({ socket: readSocket }, listKeys, {}))
+    expect(keys).toHaveLength(1)
+    expect(Duration.toSeconds(waited)).toBeLessThan(4)
   })
-)
+})
 
 const inChunks = "POST /keys/list HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -178,71 +171,64 @@ it.scopedLive.each([
   })
 )
 
-it.scopedLive("a form of thousands of names, or of more bytes than a body may have, is refused", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    yield* besideDaemon(settings, function* () {
-      const head = [
-        "POST /keys/list HTTP/1.1",
-        "Host: t",
-        "Content-Type: application/x-www-form-urlencoded; charset=utf-8"
-      ]
-      const answerTo = (form: string) =>
-        exchange(readSocket, [...head, `Content-Length: ${form.length}`, "", form].join("\r\n"))
-      const names = Array.from({ length: 12_000 }, (_, i) => i.toString(36))
-      expect(yield* answerTo(names.join("&"))).toContain("must have 100 fields at most")
-      expect(yield* answerTo(`limit=1&after=${"x".repeat(70_000)}`)).toContain("PAYLOAD_TOO_LARGE")
-    })
+liveTest("a form of thousands of names, or of more bytes than a body may have, is refused", function* () {
+  const { readSocket, settings } = yield* installation
+  yield* besideDaemon(settings, function* () {
+    const head = [
+      "POST /keys/list HTTP/1.1",
+      "Host: t",
+      "Content-Type: application/x-www-form-urlencoded; charset=utf-8"
+    ]
+    const answerTo = (form: string) =>
+      exchange(readSocket, [...head, `Content-Length: ${form.length}`, "", form].join("\r\n"))
+    const names = Array.from({ length: 12_000 }, (_, i) => i.toString(36))
+    expect(yield* answerTo(names.join("&"))).toContain("must have 100 fields at most")
+    expect(yield* answerTo(`limit=1&after=${"x".repeat(70_000)}`)).toContain("PAYLOAD_TOO_LARGE")
   })
-)
+})
 
-it.scopedLive(
+liveTest(
   "the read-only socket takes 64 connections, and a further one in place of the one that is idle longest",
-  () =>
-    Effect.gen(function* () {
-      const { readSocket, settings } = yield* installation
-      const opened = Effect.async<Socket>((resume) => {
-        const socket = connect(readSocket)
-        socket.once("connect", () => resume(Effect.succeed(socket)))
-      })
-      yield* besideDaemon(settings, function* () {
-        const open = yield* Effect.replicateEffect(opened, 64)
-        const ended: Array<number> = []
-        for (const [i, socket] of open.entries()) socket.resume().once("close", () => ended.push(i))
-        // None of them has to end by itself.
-        expect(yield* ask({ socket: readSocket }, listKeys, {})).toHaveLength(1)
-        expect(ended).toEqual([0])
-        for (const socket of open) socket.destroy()
-      })
+  function* () {
+    const { readSocket, settings } = yield* installation
+    const opened = Effect.async<Socket>((resume) => {
+      const socket = connect(readSocket)
+      socket.once("connect", () => resume(Effect.succeed(socket)))
     })
+    yield* besideDaemon(settings, function* () {
+      const open = yield* Effect.replicateEffect(opened, 64)
+      const ended: Array<number> = []
+      for (const [i, socket] of open.entries()) socket.resume().once("close", () => ended.push(i))
+      // None of them has to end by itself.
+      expect(yield* ask({ socket: readSocket }, listKeys, {})).toHaveLength(1)
+      expect(ended).toEqual([0])
+      for (const socket of open) socket.destroy()
+    })
+  }
 )
 
-it.scopedLive("a file at the path of the read-only socket is not removed, and the daemon works without it", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    writeFileSync(readSocket, "precious")
-    yield* besideDaemon(settings, function* () {
-      expect(yield* ask(settings, listKeys, {})).toHaveLength(1)
-      const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
-      expect(refused).toMatchObject({ _tag: "ControlUnusable" })
-    })
-    expect(readFileSync(readSocket, "utf8")).toBe("precious")
+liveTest("a file at the path of the read-only socket is not removed, and the daemon works without it", function* () {
+  const { readSocket, settings } = yield* installation
+  writeFileSync(readSocket, "precious")
+  yield* besideDaemon(settings, function* () {
+    expect(yield* ask(settings, listKeys, {})).toHaveLength(1)
+    const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
+    expect(refused).toMatchObject({ _tag: "ControlUnusable" })
   })
-)
+  expect(readFileSync(readSocket, "utf8")).toBe("precious")
+})
 
-it.scopedLive("a defect at the read-only socket is reported to the command, and the daemon continues", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    yield* besideDaemon(settings, function* () {
-      yield* execute("DROP TABLE api_keys")
-      const asked = yield* Effect.exit(ask({ socket: readSocket }, listKeys, {}))
-      expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
-      // The next request gets a response.
-      expect(yield* ask({ socket: readSocket }, listAccounts, {})).toHaveLength(1)
-      expect(yield* ask(settings, listAccounts, {})).toHaveLength(1)
-    })
+liveTest("a defect at the read-only socket is reported to the command, and the daemon continues", function* () {
+  const { readSocket, settings } = yield* installation
+  yield* besideDaemon(settings, function* () {
+    yield* execute("DROP TABLE api_keys")
+    const asked = yield* Effect.exit(ask({ socket: readSocket }, listKeys, {}))
+    expect(Exit.isFailure(asked) && Cause.isDie(asked.cause)).toBe(true)
+    // The next request gets a response.
+    expect(yield* ask({ socket: readSocket }, listAccounts, {})).toHaveLength(1)
+    expect(yield* ask(settings, listAccounts, {})).toHaveLength(1)
   })
-)
+})
 
 it.scopedLive("without a daemon at the named socket, a command does nothing", () =>
   Effect.gen(function* () {

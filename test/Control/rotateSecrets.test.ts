@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Cause, Duration, Effect, Exit, Option, Redacted, Schedule } from "effect"
 import { walletContext } from "../../src/Auth/AccountsRepo.ts"
@@ -12,6 +12,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Writer } from "../../src/Sql.ts"
 import { contextOf, replaceSecret } from "../../src/Webhooks/DefaultSecrets.ts"
 import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
@@ -88,89 +89,79 @@ const secretsOf = (endpoints: number) => [
 const rotating = (path: string, from: Redacted.Redacted<Uint8Array>, to: Redacted.Redacted<Uint8Array>) =>
   Effect.scoped(Effect.provide(rotate(from, to), Sql.layer(path)))
 
-it.scopedLive("all secrets are sealed again and open only with the new key; the old key has its own error", () =>
-  Effect.gen(function* () {
-    const path = yield* sealedDatabase(1_203)
-    expect(yield* rotating(path, oldKey, newKey)).toEqual({
-      rotated: true,
-      secrets: 1_206,
-      fingerprint: fingerprintOf(newKey)
-    })
-    expect(yield* openedBy(path, newKey)).toEqual(secretsOf(1_203))
-    // A repeated rotation, as after a lost result.
-    expect(yield* rotating(path, oldKey, newKey)).toMatchObject({ rotated: false, secrets: 0 })
-    const wrong = yield* Effect.flip(rotating(path, oldKey, keyOf(9)))
-    expect(wrong).toMatchObject({ _tag: "WrongMasterKey", message: expect.stringContaining("the former master key") })
+liveTest("all secrets are sealed again and open only with the new key; the old key has its own error", function* () {
+  const path = yield* sealedDatabase(1_203)
+  expect(yield* rotating(path, oldKey, newKey)).toEqual({
+    rotated: true,
+    secrets: 1_206,
+    fingerprint: fingerprintOf(newKey)
   })
-)
+  expect(yield* openedBy(path, newKey)).toEqual(secretsOf(1_203))
+  // A repeated rotation, as after a lost result.
+  expect(yield* rotating(path, oldKey, newKey)).toMatchObject({ rotated: false, secrets: 0 })
+  const wrong = yield* Effect.flip(rotating(path, oldKey, keyOf(9)))
+  expect(wrong).toMatchObject({ _tag: "WrongMasterKey", message: expect.stringContaining("the former master key") })
+})
 
-it.scopedLive("one value that does not open stops the rotation before any change", () =>
-  Effect.gen(function* () {
-    const path = yield* sealedDatabase(600)
-    yield* query(path, "UPDATE account_wallets SET xpub = zeroblob(60) RETURNING 1")
-    const refused = yield* Effect.flip(rotating(path, oldKey, newKey))
-    expect(refused).toMatchObject({
-      _tag: "RotationRefused",
-      message: expect.stringContaining("account_wallets.xpub/default/live")
-    })
-    const [row] = yield* query<{ value: string }>(path, "SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
-    expect(row?.value).toBe(fingerprintOf(oldKey))
-    const { open } = makeSecrets(oldKey)
-    const sealed = yield* query<Sealed>(path, "SELECT id, secret FROM endpoints")
-    for (const { id, secret } of sealed) expect(() => open(secret, endpointContext(id))).not.toThrow()
+liveTest("one value that does not open stops the rotation before any change", function* () {
+  const path = yield* sealedDatabase(600)
+  yield* query(path, "UPDATE account_wallets SET xpub = zeroblob(60) RETURNING 1")
+  const refused = yield* Effect.flip(rotating(path, oldKey, newKey))
+  expect(refused).toMatchObject({
+    _tag: "RotationRefused",
+    message: expect.stringContaining("account_wallets.xpub/default/live")
   })
-)
+  const [row] = yield* query<{ value: string }>(path, "SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
+  expect(row?.value).toBe(fingerprintOf(oldKey))
+  const { open } = makeSecrets(oldKey)
+  const sealed = yield* query<Sealed>(path, "SELECT id, secret FROM endpoints")
+  for (const { id, secret } of sealed) expect(() => open(secret, endpointContext(id))).not.toThrow()
+})
 
-it.scopedLive("a rotation that cannot store the new key's fingerprint seals nothing again", () =>
-  Effect.gen(function* () {
-    const path = yield* sealedDatabase(3)
-    const trigger = new Database(path)
-    for (const event of ["INSERT", "UPDATE"]) {
-      trigger.exec(`CREATE TRIGGER fails_at_${event} BEFORE ${event} ON meta WHEN NEW.key = 'master_key_fingerprint'
-        BEGIN SELECT RAISE(ABORT, 'the store fails'); END`)
-    }
-    trigger.close()
-    const ended = yield* Effect.exit(rotating(path, oldKey, newKey))
-    expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("the store fails")
-    expect(yield* openedBy(path, oldKey)).toEqual(secretsOf(3))
-  })
-)
+liveTest("a rotation that cannot store the new key's fingerprint seals nothing again", function* () {
+  const path = yield* sealedDatabase(3)
+  const trigger = new Database(path)
+  for (const event of ["INSERT", "UPDATE"]) {
+    trigger.exec(`CREATE TRIGGER fails_at_${event} BEFORE ${event} ON meta WHEN NEW.key = 'master_key_fingerprint'
+      BEGIN SELECT RAISE(ABORT, 'the store fails'); END`)
+  }
+  trigger.close()
+  const ended = yield* Effect.exit(rotating(path, oldKey, newKey))
+  expect(Exit.isFailure(ended) && Cause.pretty(ended.cause)).toContain("the store fails")
+  expect(yield* openedBy(path, oldKey)).toEqual(secretsOf(3))
+})
 
-it.scopedLive("a former secret copied to the column of the current one does not open", () =>
-  Effect.gen(function* () {
-    const path = yield* sealedDatabase(0)
-    const owner = { account, mode: "live" } as const
-    const secrets = makeSecrets(oldKey)
-    const replaced = Effect.flatMap(Writer, ({ write }) =>
-      write(replaceSecret(secrets, owner, { overlap: Duration.hours(1) }, 1))
-    )
-    const opened = yield* Effect.scoped(Effect.provide(replaced, Sql.layer(path)))
-    expect(Option.map(Option.fromNullable(opened.previous), ({ secret }) => Redacted.value(secret))).toEqual(
-      Option.some("whsec_own live")
-    )
-    // Both are sealed again, each for its own column.
-    expect((yield* rotating(path, oldKey, newKey)).secrets).toBe(4)
-    yield* query(path, "UPDATE default_secrets SET secret = previous_secret WHERE mode = 'live' RETURNING 1")
-    expect(yield* Effect.flip(rotating(path, newKey, oldKey))).toMatchObject({
-      message: expect.stringContaining("default_secrets.secret/default/live")
-    })
+liveTest("a former secret copied to the column of the current one does not open", function* () {
+  const path = yield* sealedDatabase(0)
+  const owner = { account, mode: "live" } as const
+  const secrets = makeSecrets(oldKey)
+  const replaced = Effect.flatMap(Writer, ({ write }) =>
+    write(replaceSecret(secrets, owner, { overlap: Duration.hours(1) }, 1))
+  )
+  const opened = yield* Effect.scoped(Effect.provide(replaced, Sql.layer(path)))
+  expect(Option.map(Option.fromNullable(opened.previous), ({ secret }) => Redacted.value(secret))).toEqual(
+    Option.some("whsec_own live")
+  )
+  // Both are sealed again, each for its own column.
+  expect((yield* rotating(path, oldKey, newKey)).secrets).toBe(4)
+  yield* query(path, "UPDATE default_secrets SET secret = previous_secret WHERE mode = 'live' RETURNING 1")
+  expect(yield* Effect.flip(rotating(path, newKey, oldKey))).toMatchObject({
+    message: expect.stringContaining("default_secrets.secret/default/live")
   })
-)
+})
 
-it.scopedLive("the rotation knows every sealed column of the schema", () =>
-  Effect.gen(function* () {
-    const path = yield* sealedDatabase(0)
-    const blobs = yield* query<{ place: string }>(
-      path,
-      `SELECT t.name || '.' || c.name AS place FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
-       WHERE t.type = 'table' AND c.type = 'BLOB'`
-    )
-    // Hashes with their salts, public keys, and pictures that every customer sees.
-    const unsealed = /^(?:idempotent_responses\.body_hash|shop_images\.bytes|\w+\.(?:hash|salt|public_key))$/
-    const sealed = blobs.map(({ place }) => place).filter((place) => !unsealed.test(place))
-    expect(new Set(sealed.map((place) => place.split(".")[0]))).toEqual(new Set(sealedTables.map(({ table }) => table)))
-  })
-)
+liveTest("the rotation knows every sealed column of the schema", function* () {
+  const path = yield* sealedDatabase(0)
+  const blobs = yield* query<{ place: string }>(
+    path,
+    `SELECT t.name || '.' || c.name AS place FROM sqlite_schema AS t, pragma_table_info(t.name) AS c
+     WHERE t.type = 'table' AND c.type = 'BLOB'`
+  )
+  // Hashes with their salts, public keys, and pictures that every customer sees.
+  const unsealed = /^(?:idempotent_responses\.body_hash|shop_images\.bytes|\w+\.(?:hash|salt|public_key))$/
+  const sealed = blobs.map(({ place }) => place).filter((place) => !unsealed.test(place))
+  expect(new Set(sealed.map((place) => place.split(".")[0]))).toEqual(new Set(sealedTables.map(({ table }) => table)))
+})
 
 /** An installation with the database; commands get the old key by default. */
 const installation = (endpoints: number) =>
@@ -191,64 +182,60 @@ const installation = (endpoints: number) =>
     return { path, folder, keyFile, env, run }
   })
 
-it.scopedLive("tilld secrets rotate takes the new key from a file, standard input or a credential", () =>
-  Effect.gen(function* () {
-    const { folder, keyFile, path, run } = yield* installation(3)
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* acquire(path, "serve")
-        const busy = yield* run(["secrets", "rotate", "--new-key", keyFile])
-        expect(busy).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("tilld serve, process") })
-      })
-    )
-    for (const [args, input, said] of [
-      [[], undefined, "--new-key"],
-      [["--new-key", "-"], "short\n", "openssl rand -base64 32"]
-    ] as const) {
-      const refused = yield* run(["secrets", "rotate", ...args], {}, input)
-      expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(said) })
-    }
-    expect(yield* openedBy(path, oldKey)).toEqual(secretsOf(3))
-
-    const done = yield* run(["secrets", "rotate", "--new-key", "-", "--json"], {}, `${base64(newKey)}\n`)
-    expect(done).toMatchObject({ code: 0, stderr: "" })
-    expect(JSON.parse(done.stdout)).toEqual({ rotated: true, secrets: 6, fingerprint: fingerprintOf(newKey) })
-    const again = yield* run(["secrets", "rotate"], { CREDENTIALS_DIRECTORY: folder })
-    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining("already") })
-
-    const secret = ["webhooks", "secret", "--mode", "test"]
-    const former = yield* run(secret)
-    expect(former).toMatchObject({ code: 2, stderr: expect.stringContaining("the former master key") })
-    expect(yield* run(secret, { TILLD_MASTER_KEY: base64(newKey) })).toMatchObject({
-      code: 0,
-      stdout: "whsec_own test\n"
+liveTest("tilld secrets rotate takes the new key from a file, standard input or a credential", function* () {
+  const { folder, keyFile, path, run } = yield* installation(3)
+  yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* acquire(path, "serve")
+      const busy = yield* run(["secrets", "rotate", "--new-key", keyFile])
+      expect(busy).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("tilld serve, process") })
     })
-    for (const { stderr, stdout } of [done, again, former]) {
-      for (const key of [oldKey, newKey]) expect(stdout + stderr).not.toContain(base64(key))
-    }
-  })
-)
+  )
+  for (const [args, input, said] of [
+    [[], undefined, "--new-key"],
+    [["--new-key", "-"], "short\n", "openssl rand -base64 32"]
+  ] as const) {
+    const refused = yield* run(["secrets", "rotate", ...args], {}, input)
+    expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(said) })
+  }
+  expect(yield* openedBy(path, oldKey)).toEqual(secretsOf(3))
 
-it.scopedLive("after a kill at any moment the whole database opens with exactly one of the two keys", () =>
-  Effect.gen(function* () {
-    const { env, keyFile, path } = yield* installation(5_000)
-    let current = oldKey
-    let next = newKey
-    for (const delay of [5, 60, 150, 300]) {
-      writeFileSync(keyFile, base64(next), { mode: 0o600 })
-      const running = yield* startTilld(["secrets", "rotate", "--new-key", keyFile], { env: env(base64(current)) })
-      // It holds the lock from here on; the moment of the kill is random.
-      const began = Effect.sync(() => existsSync(`${path}.pid`))
-      yield* Effect.repeat(began, { until: (there) => there, schedule: Schedule.spaced("2 millis") }).pipe(
-        Effect.raceFirst(running.ended)
-      )
-      yield* Effect.sleep(delay)
-      yield* running.end("SIGKILL")
-      const [row] = yield* query<{ value: string }>(path, "SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
-      const key = row?.value === fingerprintOf(next) ? next : current
-      expect(row?.value).toBe(fingerprintOf(key))
-      expect(yield* openedBy(path, key)).toEqual(secretsOf(5_000))
-      if (key === next) [current, next] = [next, current]
-    }
+  const done = yield* run(["secrets", "rotate", "--new-key", "-", "--json"], {}, `${base64(newKey)}\n`)
+  expect(done).toMatchObject({ code: 0, stderr: "" })
+  expect(JSON.parse(done.stdout)).toEqual({ rotated: true, secrets: 6, fingerprint: fingerprintOf(newKey) })
+  const again = yield* run(["secrets", "rotate"], { CREDENTIALS_DIRECTORY: folder })
+  expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining("already") })
+
+  const secret = ["webhooks", "secret", "--mode", "test"]
+  const former = yield* run(secret)
+  expect(former).toMatchObject({ code: 2, stderr: expect.stringContaining("the former master key") })
+  expect(yield* run(secret, { TILLD_MASTER_KEY: base64(newKey) })).toMatchObject({
+    code: 0,
+    stdout: "whsec_own test\n"
   })
-)
+  for (const { stderr, stdout } of [done, again, former]) {
+    for (const key of [oldKey, newKey]) expect(stdout + stderr).not.toContain(base64(key))
+  }
+})
+
+liveTest("after a kill at any moment the whole database opens with exactly one of the two keys", function* () {
+  const { env, keyFile, path } = yield* installation(5_000)
+  let current = oldKey
+  let next = newKey
+  for (const delay of [5, 60, 150, 300]) {
+    writeFileSync(keyFile, base64(next), { mode: 0o600 })
+    const running = yield* startTilld(["secrets", "rotate", "--new-key", keyFile], { env: env(base64(current)) })
+    // It holds the lock from here on; the moment of the kill is random.
+    const began = Effect.sync(() => existsSync(`${path}.pid`))
+    yield* Effect.repeat(began, { until: (there) => there, schedule: Schedule.spaced("2 millis") }).pipe(
+      Effect.raceFirst(running.ended)
+    )
+    yield* Effect.sleep(delay)
+    yield* running.end("SIGKILL")
+    const [row] = yield* query<{ value: string }>(path, "SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
+    const key = row?.value === fingerprintOf(next) ? next : current
+    expect(row?.value).toBe(fingerprintOf(key))
+    expect(yield* openedBy(path, key)).toEqual(secretsOf(5_000))
+    if (key === next) [current, next] = [next, current]
+  }
+})

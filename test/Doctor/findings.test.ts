@@ -24,6 +24,7 @@ import { AccountId } from "../../src/Domain/Ids.ts"
 import { type Identity, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { startRawReceiver } from "../lib/rawReceiver.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 import { silentListener } from "../lib/silentListener.ts"
 import { temporaryDatabase, temporaryFolder } from "../lib/store.ts"
@@ -154,13 +155,11 @@ it("findings repeat the daemon's response, with a remedy where the response has 
   ])
 })
 
-it.scoped("a size below a gigabyte is shown in megabytes", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    writeFileSync(path, Buffer.alloc(12_000_000))
-    expect((yield* examineDisk(testSettings(path))).finding).toMatch(/; the database takes 12 MB$/)
-  })
-)
+clockTest("a size below a gigabyte is shown in megabytes", function* () {
+  const path = yield* temporaryDatabase
+  writeFileSync(path, Buffer.alloc(12_000_000))
+  expect((yield* examineDisk(testSettings(path))).finding).toMatch(/; the database takes 12 MB$/)
+})
 
 it("the database is left alone while its daemon does not respond, or has lost its files", () => {
   expect(
@@ -170,47 +169,43 @@ it("the database is left alone while its daemon does not respond, or has lost it
   ).toEqual([true, true, true, false, false])
 })
 
-it.scoped("a daemon that is down is listed after its possible causes", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const settings = testSettings(path)
-    expect(examineDown(settings, [])).toMatchObject({ status: "warn", finding: "it has not run yet" })
-    writeFileSync(path, "")
-    expect(examineDown(settings, [])).toMatchObject({
-      finding: "it is down",
-      remedy: expect.stringMatching(/^systemctl start tilld; /)
-    })
-    expect(examineDown(settings, [fail("schema", "it is newer")]).remedy).toMatch(
-      /^mend what is said above, then systemctl/
-    )
+clockTest("a daemon that is down is listed after its possible causes", function* () {
+  const path = yield* temporaryDatabase
+  const settings = testSettings(path)
+  expect(examineDown(settings, [])).toMatchObject({ status: "warn", finding: "it has not run yet" })
+  writeFileSync(path, "")
+  expect(examineDown(settings, [])).toMatchObject({
+    finding: "it is down",
+    remedy: expect.stringMatching(/^systemctl start tilld; /)
   })
-)
+  expect(examineDown(settings, [fail("schema", "it is newer")]).remedy).toMatch(
+    /^mend what is said above, then systemctl/
+  )
+})
 
-it.scoped("without a response, the lock says who works on the database", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const closed = { silent: "it closed the connection", remedy: "its log" }
-    // Left by a process that was killed; the number is another one's by now.
-    writeFileSync(`${path}.pid`, `${process.ppid} serve\n`)
-    expect(withoutAnswer(path, undefined)).toBeUndefined()
-    expect(withoutAnswer(path, closed)).toEqual(closed)
-    const during = (command: string, asked?: typeof closed) =>
-      Effect.zipRight(
-        acquire(path, command),
-        Effect.sync(() => withoutAnswer(path, asked))
-      ).pipe(Effect.scoped)
-    expect(yield* during("serve")).toMatchObject({
-      silent: expect.stringMatching(`^process ${process.pid} starts, or waits`)
-    })
-    expect(yield* during("serve", closed)).toEqual({
-      silent: `process ${process.pid} runs: it closed the connection`,
-      remedy: "its log"
-    })
-    expect(yield* during("rescan")).toMatchObject({
-      silent: expect.stringMatching(`^process ${process.pid}, tilld rescan, works`)
-    })
+clockTest("without a response, the lock says who works on the database", function* () {
+  const path = yield* temporaryDatabase
+  const closed = { silent: "it closed the connection", remedy: "its log" }
+  // Left by a process that was killed; the number is another one's by now.
+  writeFileSync(`${path}.pid`, `${process.ppid} serve\n`)
+  expect(withoutAnswer(path, undefined)).toBeUndefined()
+  expect(withoutAnswer(path, closed)).toEqual(closed)
+  const during = (command: string, asked?: typeof closed) =>
+    Effect.zipRight(
+      acquire(path, command),
+      Effect.sync(() => withoutAnswer(path, asked))
+    ).pipe(Effect.scoped)
+  expect(yield* during("serve")).toMatchObject({
+    silent: expect.stringMatching(`^process ${process.pid} starts, or waits`)
   })
-)
+  expect(yield* during("serve", closed)).toEqual({
+    silent: `process ${process.pid} runs: it closed the connection`,
+    remedy: "its log"
+  })
+  expect(yield* during("rescan")).toMatchObject({
+    silent: expect.stringMatching(`^process ${process.pid}, tilld rescan, works`)
+  })
+})
 
 it.live("a port that something else listens on is named before the start that would wait for it", () =>
   Effect.gen(function* () {
@@ -223,91 +218,83 @@ it.live("a port that something else listens on is named before the start that wo
   }).pipe(Effect.scoped)
 )
 
-it.scoped("a database that was not read has no finding about its master key", () =>
-  Effect.gen(function* () {
-    const settings = testSettings(yield* temporaryDatabase)
-    const source = { path: "", env: { TILLD_MASTER_KEY: Buffer.alloc(32, 1).toString("base64") } }
-    const said = (facts?: StoreFacts, asked?: typeof health | { silent: string }) =>
-      Effect.map(examineMasterKey(settings, source, asked, facts), (findings) =>
-        findings.map(({ finding, status }) => `${status} ${finding}`)
-      )
-    expect(yield* said()).toEqual([expect.stringMatching(/^warn there is one; whether it opens .* is unknown/)])
-    expect(yield* said(nothing)).toEqual(["ok there is one; the database has not been sealed yet"])
-    expect(yield* said(undefined, { silent: "EACCES" })).toEqual([])
-  })
-)
+clockTest("a database that was not read has no finding about its master key", function* () {
+  const settings = testSettings(yield* temporaryDatabase)
+  const source = { path: "", env: { TILLD_MASTER_KEY: Buffer.alloc(32, 1).toString("base64") } }
+  const said = (facts?: StoreFacts, asked?: typeof health | { silent: string }) =>
+    Effect.map(examineMasterKey(settings, source, asked, facts), (findings) =>
+      findings.map(({ finding, status }) => `${status} ${finding}`)
+    )
+  expect(yield* said()).toEqual([expect.stringMatching(/^warn there is one; whether it opens .* is unknown/)])
+  expect(yield* said(nothing)).toEqual(["ok there is one; the database has not been sealed yet"])
+  expect(yield* said(undefined, { silent: "EACCES" })).toEqual([])
+})
 
-it.scoped("the master key of a unit that is down is looked for where the unit has it from", () =>
-  Effect.gen(function* () {
-    const database = yield* temporaryDatabase
-    const folder = yield* temporaryFolder
-    const key = join(folder, "master-key")
-    const saidOf = (facts: StoreFacts) =>
-      Effect.map(
-        examineMasterKey(testSettings(database), { path: join(folder, "tilld.toml"), env: {} }, undefined, facts),
-        ([found]) => found
-      )
-    const said = saidOf(nothing)
-    const finding = expect.stringContaining(`there is no ${key} for the unit`)
-    expect(yield* said).toMatchObject({
-      status: "warn",
-      finding,
-      remedy: expect.stringContaining(`openssl rand -base64 32 > ${key}`)
-    })
-    // What has been sealed is the reason why the daemon is down.
-    expect(yield* saidOf({ ...nothing, keyFingerprint: "00" })).toMatchObject({ status: "fail", finding })
-    writeFileSync(key, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
-    expect(yield* said).toMatchObject({ status: "ok" })
-    writeFileSync(key, "")
-    expect(yield* said).toMatchObject({ status: "fail", finding: expect.stringContaining(key) })
+clockTest("the master key of a unit that is down is looked for where the unit has it from", function* () {
+  const database = yield* temporaryDatabase
+  const folder = yield* temporaryFolder
+  const key = join(folder, "master-key")
+  const saidOf = (facts: StoreFacts) =>
+    Effect.map(
+      examineMasterKey(testSettings(database), { path: join(folder, "tilld.toml"), env: {} }, undefined, facts),
+      ([found]) => found
+    )
+  const said = saidOf(nothing)
+  const finding = expect.stringContaining(`there is no ${key} for the unit`)
+  expect(yield* said).toMatchObject({
+    status: "warn",
+    finding,
+    remedy: expect.stringContaining(`openssl rand -base64 32 > ${key}`)
   })
-)
+  // What has been sealed is the reason why the daemon is down.
+  expect(yield* saidOf({ ...nothing, keyFingerprint: "00" })).toMatchObject({ status: "fail", finding })
+  writeFileSync(key, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
+  expect(yield* said).toMatchObject({ status: "ok" })
+  writeFileSync(key, "")
+  expect(yield* said).toMatchObject({ status: "fail", finding: expect.stringContaining(key) })
+})
 
-it.live("each certificate is judged by its dates", () =>
-  Effect.gen(function* () {
-    const authority = yield* makeAuthority
-    const { certificate } = yield* authority.issue(["127.0.0.1"])
-    const statuses = (pem: string, at: number) => examinePem("ca.pem", pem, at).map(({ status }) => status)
-    const { validTo, validFrom } = new X509Certificate(certificate)
-    const [from, to] = [Date.parse(validFrom), Date.parse(validTo)]
-    expect(statuses(`${certificate}\n${certificate}`, to - 31 * day)).toEqual(["ok", "ok"])
-    expect(statuses(certificate, to - day)).toEqual(["warn"])
-    expect(statuses(certificate, to + 1000)).toEqual(["fail"])
-    expect(statuses(certificate, from - 1000)).toEqual(["fail"])
-    expect(statuses("no certificate", now)).toEqual(["fail"])
-    expect(statuses("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", now)).toEqual(["fail"])
-  })
-)
+liveTest("each certificate is judged by its dates", function* () {
+  const authority = yield* makeAuthority
+  const { certificate } = yield* authority.issue(["127.0.0.1"])
+  const statuses = (pem: string, at: number) => examinePem("ca.pem", pem, at).map(({ status }) => status)
+  const { validTo, validFrom } = new X509Certificate(certificate)
+  const [from, to] = [Date.parse(validFrom), Date.parse(validTo)]
+  expect(statuses(`${certificate}\n${certificate}`, to - 31 * day)).toEqual(["ok", "ok"])
+  expect(statuses(certificate, to - day)).toEqual(["warn"])
+  expect(statuses(certificate, to + 1000)).toEqual(["fail"])
+  expect(statuses(certificate, from - 1000)).toEqual(["fail"])
+  expect(statuses("no certificate", now)).toEqual(["fail"])
+  expect(statuses("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", now)).toEqual(["fail"])
+})
 
-it.scoped("the certificate that payers meet is judged by its dates, its name and its authority", () =>
-  Effect.gen(function* () {
-    const { issue } = yield* makeAuthority
-    const mine = yield* issue(["127.0.0.1"])
-    const at = (identity: Identity) => startRawReceiver(identity, () => undefined)
-    const { port } = yield* at(mine)
-    const others = yield* at(yield* issue(["shop.example"]))
-    const end = Date.parse(new X509Certificate(mine.certificate).validTo)
-    const settings = testSettings("unused")
-    const said = (publicUrl: string) =>
-      Effect.map(examinePublicUrl({ ...settings, server: { ...settings.server, publicUrl } }), (findings) =>
-        findings.map(({ finding, status }) => `${status} ${finding}`)
-      )
-    const url = `https://127.0.0.1:${port}`
-    yield* TestClock.setTime(end - 8 * day)
-    expect(yield* said(url)).toEqual([expect.stringMatching(/^warn .* this machine does not trust \(UNABLE_TO/)])
-    expect(yield* said(`https://127.0.0.1:${others.port}`)).toEqual([
-      `fail https://127.0.0.1:${others.port} shows one of another name: DNS:shop.example`
-    ])
-    yield* TestClock.setTime(end - 6.5 * day)
-    expect(yield* said(url)).toEqual([expect.stringMatching(/^warn .*, for 6 days$/)])
-    yield* TestClock.setTime(end + 1000)
-    expect(yield* said(url)).toEqual([expect.stringMatching(/^fail .* shows one that expired on /)])
-    expect(yield* said("https://127.0.0.1:1")).toEqual([
-      expect.stringMatching(/^warn .*shows none.*: connect ECONNREFUSED/)
-    ])
-    expect(yield* said("http://127.0.0.1:1")).toEqual([])
-  })
-)
+clockTest("the certificate that payers meet is judged by its dates, its name and its authority", function* () {
+  const { issue } = yield* makeAuthority
+  const mine = yield* issue(["127.0.0.1"])
+  const at = (identity: Identity) => startRawReceiver(identity, () => undefined)
+  const { port } = yield* at(mine)
+  const others = yield* at(yield* issue(["shop.example"]))
+  const end = Date.parse(new X509Certificate(mine.certificate).validTo)
+  const settings = testSettings("unused")
+  const said = (publicUrl: string) =>
+    Effect.map(examinePublicUrl({ ...settings, server: { ...settings.server, publicUrl } }), (findings) =>
+      findings.map(({ finding, status }) => `${status} ${finding}`)
+    )
+  const url = `https://127.0.0.1:${port}`
+  yield* TestClock.setTime(end - 8 * day)
+  expect(yield* said(url)).toEqual([expect.stringMatching(/^warn .* this machine does not trust \(UNABLE_TO/)])
+  expect(yield* said(`https://127.0.0.1:${others.port}`)).toEqual([
+    `fail https://127.0.0.1:${others.port} shows one of another name: DNS:shop.example`
+  ])
+  yield* TestClock.setTime(end - 6.5 * day)
+  expect(yield* said(url)).toEqual([expect.stringMatching(/^warn .*, for 6 days$/)])
+  yield* TestClock.setTime(end + 1000)
+  expect(yield* said(url)).toEqual([expect.stringMatching(/^fail .* shows one that expired on /)])
+  expect(yield* said("https://127.0.0.1:1")).toEqual([
+    expect.stringMatching(/^warn .*shows none.*: connect ECONNREFUSED/)
+  ])
+  expect(yield* said("http://127.0.0.1:1")).toEqual([])
+})
 
 describe("permissions", () => {
   const own = process.getuid?.() ?? 0

@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { lookAtStore } from "../../src/Doctor/storeFacts.ts"
 import { newestSchema } from "../../src/Sql/migrate.ts"
 import * as Sql from "../../src/Sql.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 const day = 86_400_000
@@ -111,15 +112,13 @@ const expectFacts = (path: string, isOpen: boolean) =>
     }
   })
 
-it.scoped("reads the same beside a daemon and of a copy, and changes no file", () =>
-  Effect.gen(function* () {
-    const path = yield* filled
-    const files = () => readdirSync(dirname(path)).map((name) => [name, statSync(`${dirname(path)}/${name}`).mtimeMs])
-    const before = files()
-    expectFacts(path, false)
-    expect(files()).toEqual(before)
-  })
-)
+clockTest("reads the same beside a daemon and of a copy, and changes no file", function* () {
+  const path = yield* filled
+  const files = () => readdirSync(dirname(path)).map((name) => [name, statSync(`${dirname(path)}/${name}`).mtimeMs])
+  const before = files()
+  expectFacts(path, false)
+  expect(files()).toEqual(before)
+})
 
 it.scoped.skipIf(process.getuid?.() !== 0)(
   "as root it leaves a daemon's files with their owners, no matter who owns the database",
@@ -136,35 +135,31 @@ it.scoped.skipIf(process.getuid?.() !== 0)(
     })
 )
 
-it.scoped("of a daemon that was killed it reads also what only the -wal has", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const killed = `${path}.killed`
-    yield* Effect.forEach(rows, (sql) => execute(sql), { concurrency: 1 }).pipe(
-      Effect.zipRight(
-        Effect.sync(() => {
-          for (const end of ["", "-wal"]) copyFileSync(path + end, killed + end)
-        })
-      ),
-      (fill) => Effect.zipRight(storeAccount, fill),
-      Effect.provide(Sql.layer(path))
-    )
-    expect(statSync(`${killed}-wal`).size).toBeGreaterThan(0)
-    expectFacts(killed, false)
-  })
-)
+clockTest("of a daemon that was killed it reads also what only the -wal has", function* () {
+  const path = yield* temporaryDatabase
+  const killed = `${path}.killed`
+  yield* Effect.forEach(rows, (sql) => execute(sql), { concurrency: 1 }).pipe(
+    Effect.zipRight(
+      Effect.sync(() => {
+        for (const end of ["", "-wal"]) copyFileSync(path + end, killed + end)
+      })
+    ),
+    (fill) => Effect.zipRight(storeAccount, fill),
+    Effect.provide(Sql.layer(path))
+  )
+  expect(statSync(`${killed}-wal`).size).toBeGreaterThan(0)
+  expectFacts(killed, false)
+})
 
-it.scoped("beside a daemon whose -wal was removed it opens nothing, and makes no file", () =>
-  Effect.gen(function* () {
-    const path = yield* filled
-    const files = readdirSync(dirname(path)).toSorted()
-    expect(lookAtStore(path, true, now, configured)).toEqual({
-      findings: [expect.objectContaining({ status: "fail", finding: expect.stringContaining(`${path}-wal`) })],
-      facts: undefined
-    })
-    expect(readdirSync(dirname(path)).toSorted()).toEqual(files)
+clockTest("beside a daemon whose -wal was removed it opens nothing, and makes no file", function* () {
+  const path = yield* filled
+  const files = readdirSync(dirname(path)).toSorted()
+  expect(lookAtStore(path, true, now, configured)).toEqual({
+    findings: [expect.objectContaining({ status: "fail", finding: expect.stringContaining(`${path}-wal`) })],
+    facts: undefined
   })
-)
+  expect(readdirSync(dirname(path)).toSorted()).toEqual(files)
+})
 
 const write = (path: string, sql: string) => {
   const database = new Database(path)

@@ -1,7 +1,8 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { makeClient, type RpcRequest } from "../../src/Chains/rpc/Rpc.ts"
 import { examineWallet } from "../../src/Doctor/chains.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
 
 const answer = ({ method }: RpcRequest) => (method === "eth_call" ? "0x" : "0x1")
@@ -18,11 +19,9 @@ const head = {
   logsBloom: undefined
 }
 
-it.effect("looks no further than ten look-aheads, whatever the provider claims", () =>
-  Effect.gen(function* () {
-    const settings = testSettings("")
-    const small = { ...settings, payments: { ...settings.payments, lookAhead: 20 } }
-    const [finding] = yield* examineWallet(small, "test", () => 5, [[testChain(), { client, head }]])
-    expect(finding?.finding).toContain("200 of the indexes from 5 to 204 have a history")
-  })
-)
+clockTest("looks no further than ten look-aheads, whatever the provider claims", function* () {
+  const settings = testSettings("")
+  const small = { ...settings, payments: { ...settings.payments, lookAhead: 20 } }
+  const [finding] = yield* examineWallet(small, "test", () => 5, [[testChain(), { client, head }]])
+  expect(finding?.finding).toContain("200 of the indexes from 5 to 204 have a history")
+})

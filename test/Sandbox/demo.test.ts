@@ -1,10 +1,11 @@
 import { createHmac } from "node:crypto"
 import { HttpClient, HttpClientResponse } from "@effect/platform"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { demo } from "../../src/Sandbox/demo.ts"
 import type { Received } from "../../src/Sandbox/Receiver.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 
 interface World {
   /** The events that come of a payment. */
@@ -77,29 +78,23 @@ const failure = (world: World) =>
 
 const whole: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting", "payment.confirmed"]
 
-it.effect("the demo ends once both payments have had all of their events", () =>
-  Effect.gen(function* () {
-    const end = yield* Effect.flatMap(run({ kinds: whole }), Fiber.join)
-    expect(end._tag).toBe("Right")
-  })
-)
+clockTest("the demo ends once both payments have had all of their events", function* () {
+  const end = yield* Effect.flatMap(run({ kinds: whole }), Fiber.join)
+  expect(end._tag).toBe("Right")
+})
 
-it.effect("the demo gives up after a minute, and names what is missing", () =>
-  Effect.gen(function* () {
-    const fiber = yield* run({ kinds: ["payment.created", "payment.detecting"] })
-    yield* TestClock.adjust("59 seconds")
-    expect(fiber.unsafePoll()).toBeNull()
-    yield* TestClock.adjust("1 second")
-    expect(yield* Fiber.join(fiber)).toMatchObject({
-      left: { message: "Missing after 1m: payment.confirmed of pay_1, payment.confirmed of pay_2" }
-    })
+clockTest("the demo gives up after a minute, and names what is missing", function* () {
+  const fiber = yield* run({ kinds: ["payment.created", "payment.detecting"] })
+  yield* TestClock.adjust("59 seconds")
+  expect(fiber.unsafePoll()).toBeNull()
+  yield* TestClock.adjust("1 second")
+  expect(yield* Fiber.join(fiber)).toMatchObject({
+    left: { message: "Missing after 1m: payment.confirmed of pay_1, payment.confirmed of pay_2" }
   })
-)
+})
 
-it.effect("the demo fails at once over an event that it cannot trust", () =>
-  Effect.gen(function* () {
-    expect(yield* failure({ kinds: whole, secret: "whsec_another" })).toContain("X-Service-Signature is wrong")
-    expect(yield* failure({ kinds: whole, txHash: "0xother" })).toContain(`was paid by ${hash}, not by 0xother`)
-    expect(yield* failure({ kinds: ["payment.failed"] })).toContain("payment.failed of pay_1")
-  })
-)
+clockTest("the demo fails at once over an event that it cannot trust", function* () {
+  expect(yield* failure({ kinds: whole, secret: "whsec_another" })).toContain("X-Service-Signature is wrong")
+  expect(yield* failure({ kinds: whole, txHash: "0xother" })).toContain(`was paid by ${hash}, not by 0xother`)
+  expect(yield* failure({ kinds: ["payment.failed"] })).toContain("payment.failed of pay_1")
+})

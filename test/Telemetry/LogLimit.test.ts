@@ -1,10 +1,12 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { LogLimit } from "../../src/Telemetry/LogLimit.ts"
 import { collected } from "../lib/logs.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 
-it.effect("the lines a minute are limited for each key and in total, and a line reports what was left out", () =>
-  Effect.gen(function* () {
+clockTest(
+  "the lines a minute are limited for each key and in total, and a line reports what was left out",
+  function* () {
     const { lines, logger } = collected()
     const limit = new LogLimit({ perKey: 2, inAll: 3 })
     const say = (key: string) => limit.write(key, Effect.logInfo(key)).pipe(Effect.provide(logger))
@@ -21,5 +23,5 @@ it.effect("the lines a minute are limited for each key and in total, and a line 
     yield* TestClock.setTime(0)
     yield* say("c")
     expect(lines.at(-1)).toMatchObject({ message: "c" })
-  })
+  }
 )

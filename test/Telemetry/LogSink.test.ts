@@ -7,6 +7,7 @@ import { LogSink, StandardError, watchLog } from "../../src/Telemetry/LogSink.ts
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
 const opened = (path: string, flags: string | number) =>
@@ -19,14 +20,12 @@ const drained = (sink: LogSink) => Effect.async<void>((resume) => sink.drain(() 
 
 const failing = (code: string) => Object.assign(new Error(code), { code })
 
-it.scoped("a full disk loses only the lines that do not fit", () =>
-  Effect.gen(function* () {
-    const full = yield* opened("/dev/full", "w")
-    const sink = new LogSink((bytes) => writeSync(full, bytes))
-    for (const line of ["one\n", "two\n"]) sink.write(Buffer.from(line))
-    expect(sink).toMatchObject({ dropped: 2, failure: "ENOSPC" })
-  })
-)
+clockTest("a full disk loses only the lines that do not fit", function* () {
+  const full = yield* opened("/dev/full", "w")
+  const sink = new LogSink((bytes) => writeSync(full, bytes))
+  for (const line of ["one\n", "two\n"]) sink.write(Buffer.from(line))
+  expect(sink).toMatchObject({ dropped: 2, failure: "ENOSPC" })
+})
 
 it("a line that was written in part on a full disk is not continued by the next one", () => {
   let room = 6
@@ -49,29 +48,27 @@ it("a line that was written in part on a full disk is not continued by the next 
   expect(sink).toMatchObject({ dropped: 2, failure: undefined })
 })
 
-it.scopedLive("a reader that stops blocks no writer; when it goes on it gets the waiting lines, in order", () =>
-  Effect.gen(function* () {
-    const path = join(yield* temporaryFolder, "pipe")
-    execFileSync("mkfifo", [path])
-    const pipe = yield* opened(path, constants.O_RDWR | constants.O_NONBLOCK)
-    const sink = new LogSink((bytes) => writeSync(pipe, bytes))
-    const line = (number: number) => `${String(number).padStart(1_023)}\n`
-    const count = 8_192
-    for (let number = 0; number < count; number++) sink.write(Buffer.from(line(number)))
-    expect(sink.dropped).toBeGreaterThan(1_000)
-    expect(sink.failure).toBe("its reader does not read")
-    const written = count - sink.dropped
-    let text = ""
-    const pieces = Buffer.alloc(1 << 20)
-    while (text.length < written * 1_024) {
-      text += pieces.toString("utf8", 0, readSync(pipe, pieces))
-      // Its last line is read in the next round.
-      yield* Effect.raceFirst(drained(sink), Effect.sleep(0))
-    }
-    expect(text === Array.from({ length: written }, (_, number) => line(number)).join("")).toBe(true)
-    expect(sink.failure).toBeUndefined()
-  })
-)
+liveTest("a reader that stops blocks no writer; when it goes on it gets the waiting lines, in order", function* () {
+  const path = join(yield* temporaryFolder, "pipe")
+  execFileSync("mkfifo", [path])
+  const pipe = yield* opened(path, constants.O_RDWR | constants.O_NONBLOCK)
+  const sink = new LogSink((bytes) => writeSync(pipe, bytes))
+  const line = (number: number) => `${String(number).padStart(1_023)}\n`
+  const count = 8_192
+  for (let number = 0; number < count; number++) sink.write(Buffer.from(line(number)))
+  expect(sink.dropped).toBeGreaterThan(1_000)
+  expect(sink.failure).toBe("its reader does not read")
+  const written = count - sink.dropped
+  let text = ""
+  const pieces = Buffer.alloc(1 << 20)
+  while (text.length < written * 1_024) {
+    text += pieces.toString("utf8", 0, readSync(pipe, pieces))
+    // Its last line is read in the next round.
+    yield* Effect.raceFirst(drained(sink), Effect.sleep(0))
+  }
+  expect(text === Array.from({ length: written }, (_, number) => line(number)).join("")).toBe(true)
+  expect(sink.failure).toBeUndefined()
+})
 
 it.scoped("missing lines are counted with their reason and, when the log can be written again, logged", () =>
   Effect.gen(function* () {

@@ -6,6 +6,7 @@ import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { watchPauses } from "../../src/Telemetry/pauses.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 
 it.scoped("a clock step is logged with its size, and counted; a slewed clock is not", () =>
   Effect.gen(function* () {
@@ -38,8 +39,9 @@ it.scoped("a clock step is logged with its size, and counted; a slewed clock is 
   }).pipe(Effect.provide(Metrics.layer))
 )
 
-it.scoped("a pause of the process is logged with its length, also where a timer ran before the signal arrived", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a pause of the process is logged with its length, also where a timer ran before the signal arrived",
+  function* () {
     for (const ticksFirst of [false, true]) {
       const { lines, logger } = collected()
       let ahead = 0n
@@ -67,7 +69,7 @@ it.scoped("a pause of the process is logged with its length, also where a timer 
       yield* Effect.scoped(running).pipe(Effect.withClock(moved), Effect.provide(logger))
       expect(lines, String(ticksFirst)).toMatchObject([{ level: "WARN", message: "the process was paused for 98 s" }])
     }
-  })
+  }
 )
 
 it.scoped("a process out of descriptors is not ready, logs it once a minute, and once when they are free again", () =>

@@ -1,8 +1,9 @@
 import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { Effect, LogLevel } from "effect"
+import { LogLevel } from "effect"
 import { isJournal, withPriority } from "../../src/Telemetry/journal.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
 it.each([
@@ -16,16 +17,14 @@ it.each([
   expect(withPriority(level, "one\ntwo")).toBe(`<${priority}>one\n<${priority}>two`)
 })
 
-it.scoped("only the stream that JOURNAL_STREAM names is the journal's", () =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const [stream, other] = [openSync(join(folder, "1"), "w"), openSync(join(folder, "2"), "w")]
-    const { dev, ino } = fstatSync(stream)
-    const env = { JOURNAL_STREAM: `${dev}:${ino}` }
-    expect(isJournal(env, stream)).toBe(true)
-    expect(isJournal(env, other)).toBe(false)
-    expect(isJournal({}, stream)).toBe(false)
-    closeSync(stream)
-    closeSync(other)
-  })
-)
+clockTest("only the stream that JOURNAL_STREAM names is the journal's", function* () {
+  const folder = yield* temporaryFolder
+  const [stream, other] = [openSync(join(folder, "1"), "w"), openSync(join(folder, "2"), "w")]
+  const { dev, ino } = fstatSync(stream)
+  const env = { JOURNAL_STREAM: `${dev}:${ino}` }
+  expect(isJournal(env, stream)).toBe(true)
+  expect(isJournal(env, other)).toBe(false)
+  expect(isJournal({}, stream)).toBe(false)
+  closeSync(stream)
+  closeSync(other)
+})

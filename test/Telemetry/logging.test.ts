@@ -4,6 +4,7 @@ import { vi } from "vitest"
 import { commandLogger, loggingLayer } from "../../src/Telemetry/logging.ts"
 import { logProcessWarnings } from "../../src/Telemetry/processWarnings.ts"
 import { collected } from "../lib/logs.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 
 /** A provider's text: it clears the screen, sets the title, goes back to the start of the line and turns the rest round. */
 const outside = "\u001b[2J\u001b]0;title\u0007\r\u009b31m\u202e"
@@ -37,25 +38,21 @@ it.live.each<[string, Layer.Layer<never>]>([
   })
 )
 
-it.live("a span keeps no lines, so that one that never ends does not grow", () =>
-  Effect.gen(function* () {
-    const events: Array<string> = []
-    const span = yield* Effect.makeSpan("endless")
-    vi.spyOn(span, "event").mockImplementation((name) => void events.push(name))
-    const work = Effect.withParentSpan(Effect.logInfo("a line"), span)
-    expect(yield* written(Effect.provide(work, loggingLayer({ format: "json", level: "info" })))).toContain("a line")
-    expect(events).toEqual([])
-  })
-)
+liveTest("a span keeps no lines, so that one that never ends does not grow", function* () {
+  const events: Array<string> = []
+  const span = yield* Effect.makeSpan("endless")
+  vi.spyOn(span, "event").mockImplementation((name) => void events.push(name))
+  const work = Effect.withParentSpan(Effect.logInfo("a line"), span)
+  expect(yield* written(Effect.provide(work, loggingLayer({ format: "json", level: "info" })))).toContain("a line")
+  expect(events).toEqual([])
+})
 
-it.scopedLive("a warning of Node is a line of the log", () =>
-  Effect.gen(function* () {
-    const { lines, logger } = collected()
-    yield* Effect.provide(logProcessWarnings, logger)
-    process.emitWarning("something is odd", "OddWarning")
-    yield* Effect.promise(() => new Promise(setImmediate))
-    expect(lines).toMatchObject([
-      { level: "WARN", message: "Node warns: something is odd", annotations: { name: "OddWarning" } }
-    ])
-  })
-)
+liveTest("a warning of Node is a line of the log", function* () {
+  const { lines, logger } = collected()
+  yield* Effect.provide(logProcessWarnings, logger)
+  process.emitWarning("something is odd", "OddWarning")
+  yield* Effect.promise(() => new Promise(setImmediate))
+  expect(lines).toMatchObject([
+    { level: "WARN", message: "Node warns: something is odd", annotations: { name: "OddWarning" } }
+  ])
+})

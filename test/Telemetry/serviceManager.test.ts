@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber, Logger, TestClock } from "effect"
 import { notifyServiceManager } from "../../src/Telemetry/serviceManager.ts"
 import { needs } from "../lib/needs.ts"
 import { notifySocket } from "../lib/notifySocket.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 
 const socket = { NOTIFY_SOCKET: "/nowhere" }
 
@@ -28,8 +29,9 @@ const spoken = (env: Readonly<Record<string, string>>, fails = false) =>
     return { said, warnings, ready: Deferred.succeed(ready, undefined), stop: Fiber.interrupt(fiber) }
   })
 
-it.effect("says that it is ready when it is, that it lives at half of the watchdog's time, and that it stops", () =>
-  Effect.gen(function* () {
+clockTest(
+  "says that it is ready when it is, that it lives at half of the watchdog's time, and that it stops",
+  function* () {
     const { ready, said, stop } = yield* spoken({ ...socket, WATCHDOG_USEC: "60000000" })
     expect(said).toEqual([])
     yield* ready
@@ -41,7 +43,7 @@ it.effect("says that it is ready when it is, that it lives at half of the watchd
     expect(said.splice(0)).toEqual(["WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"])
     yield* stop
     expect(said).toEqual(["STOPPING=1"])
-  })
+  }
 )
 
 it.effect.each<[string, Readonly<Record<string, string>>, ReadonlyArray<string>]>([
@@ -58,36 +60,32 @@ it.effect.each<[string, Readonly<Record<string, string>>, ReadonlyArray<string>]
   })
 )
 
-it.effect("a failure to notify is one warning", () =>
-  Effect.gen(function* () {
-    const { ready, said, warnings } = yield* spoken({ ...socket, WATCHDOG_USEC: "2000000" }, true)
-    yield* ready
-    yield* TestClock.adjust("10 seconds")
-    expect(said.length).toBeGreaterThan(5)
-    expect(warnings).toEqual([[expect.stringContaining("(there is none): install systemd-notify")]])
-  })
-)
+clockTest("a failure to notify is one warning", function* () {
+  const { ready, said, warnings } = yield* spoken({ ...socket, WATCHDOG_USEC: "2000000" }, true)
+  yield* ready
+  yield* TestClock.adjust("10 seconds")
+  expect(said.length).toBeGreaterThan(5)
+  expect(warnings).toEqual([[expect.stringContaining("(there is none): install systemd-notify")]])
+})
 
 describe("the service manager", () => {
   needs("perl", "systemd-notify")
 
-  it.scopedLive("is heard at a real socket, and goes on without systemd-notify", () =>
-    Effect.gen(function* () {
-      const { env, line } = yield* notifySocket
-      const heard = yield* Effect.fork(notifyServiceManager({ ...env, WATCHDOG_USEC: "100000" }, Effect.void))
-      yield* line("READY=1")
-      yield* line("WATCHDOG=1")
-      yield* Fiber.interrupt(heard)
-      yield* line("STOPPING=1")
+  liveTest("is heard at a real socket, and goes on without systemd-notify", function* () {
+    const { env, line } = yield* notifySocket
+    const heard = yield* Effect.fork(notifyServiceManager({ ...env, WATCHDOG_USEC: "100000" }, Effect.void))
+    yield* line("READY=1")
+    yield* line("WATCHDOG=1")
+    yield* Fiber.interrupt(heard)
+    yield* line("STOPPING=1")
 
-      const warned = yield* Deferred.make<unknown>()
-      const logger = Logger.make(({ message }) => Deferred.unsafeDone(warned, Effect.succeed(message)))
-      const unheard = yield* notifyServiceManager({ ...env, PATH: "/nowhere" }, Effect.void).pipe(
-        Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
-        Effect.fork
-      )
-      expect(yield* Deferred.await(warned)).toEqual([expect.stringContaining("ENOENT")])
-      expect(yield* Fiber.poll(unheard)).toMatchObject({ _tag: "None" })
-    })
-  )
+    const warned = yield* Deferred.make<unknown>()
+    const logger = Logger.make(({ message }) => Deferred.unsafeDone(warned, Effect.succeed(message)))
+    const unheard = yield* notifyServiceManager({ ...env, PATH: "/nowhere" }, Effect.void).pipe(
+      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+      Effect.fork
+    )
+    expect(yield* Deferred.await(warned)).toEqual([expect.stringContaining("ENOENT")])
+    expect(yield* Fiber.poll(unheard)).toMatchObject({ _tag: "None" })
+  })
 })

@@ -1,10 +1,11 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { request } from "undici"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { confirmations, type Daemon, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { tilld } from "../lib/tilld.ts"
 
 /** A daemon that has confirmed one payment and waits for another. */
@@ -59,129 +60,113 @@ const listWith = (key: string) =>
     })
   )
 
-layer(Shop.layer, { excludeTestServices: true })("beside a running daemon", (it) => {
-  it.scoped("a new key works at once, and is invalid when its revocation returns", () =>
-    Effect.gen(function* () {
-      const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till")
-      expect(made).toMatchObject({ mode: "test", account: "default", permissions })
-      expect((yield* listWith(made.key)).status).toBe(200)
+liveSuite(Shop.layer, "beside a running daemon", (test) => {
+  test("a new key works at once, and is invalid when its revocation returns", function* () {
+    const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till")
+    expect(made).toMatchObject({ mode: "test", account: "default", permissions })
+    expect((yield* listWith(made.key)).status).toBe(200)
 
-      yield* json("keys", "revoke", made.id)
-      const { body, status } = yield* listWith(made.key)
-      expect(status).toBe(401)
-      expect(body).toEqual({ error: { code: "UNAUTHORIZED", message: expect.any(String) } })
-    })
-  )
+    yield* json("keys", "revoke", made.id)
+    const { body, status } = yield* listWith(made.key)
+    expect(status).toBe(401)
+    expect(body).toEqual({ error: { code: "UNAUTHORIZED", message: expect.any(String) } })
+  })
 
-  it.scoped("a key is rolled or changed when the command returns", () =>
-    Effect.gen(function* () {
-      const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till", "--per-minute", "7")
-      expect(yield* listWith(made.key)).toMatchObject({ status: 200, limit: "7" })
-      const rolled = yield* json<Key>("keys", "roll", made.id, "--overlap", "0s")
-      expect((yield* listWith(made.key)).status).toBe(401)
-      expect(yield* listWith(rolled.key)).toMatchObject({ status: 200, limit: "7" })
-      yield* json("keys", "change", rolled.id, "--ip", "192.0.2.0/24")
-      expect(yield* listWith(rolled.key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
-    })
-  )
+  test("a key is rolled or changed when the command returns", function* () {
+    const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "till", "--per-minute", "7")
+    expect(yield* listWith(made.key)).toMatchObject({ status: 200, limit: "7" })
+    const rolled = yield* json<Key>("keys", "roll", made.id, "--overlap", "0s")
+    expect((yield* listWith(made.key)).status).toBe(401)
+    expect(yield* listWith(rolled.key)).toMatchObject({ status: 200, limit: "7" })
+    yield* json("keys", "change", rolled.id, "--ip", "192.0.2.0/24")
+    expect(yield* listWith(rolled.key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
+  })
 
-  it.scoped("a key has the permissions that it was given, and no others", () =>
-    Effect.gen(function* () {
-      const { daemon } = yield* Shop
-      const { key } = yield* json<Key>(
-        "keys",
-        "create",
-        "--mode",
-        "test",
-        "--name",
-        "hooks",
-        "--permissions",
-        "webhooks:read"
-      )
-      expect(yield* listWith(key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
-      const live = yield* json<Key>("keys", "create", "--mode", "live", "--name", "live")
-      expect(yield* listWith(live.key)).toMatchObject({ status: 200, body: { data: [] } })
-      expect(yield* listWith(daemon.key)).toMatchObject({ status: 200 })
-    })
-  )
+  test("a key has the permissions that it was given, and no others", function* () {
+    const { daemon } = yield* Shop
+    const { key } = yield* json<Key>(
+      "keys",
+      "create",
+      "--mode",
+      "test",
+      "--name",
+      "hooks",
+      "--permissions",
+      "webhooks:read"
+    )
+    expect(yield* listWith(key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
+    const live = yield* json<Key>("keys", "create", "--mode", "live", "--name", "live")
+    expect(yield* listWith(live.key)).toMatchObject({ status: 200, body: { data: [] } })
+    expect(yield* listWith(daemon.key)).toMatchObject({ status: 200 })
+  })
 
-  it.scoped("keys list shows every key, invalid ones too, and never the key itself", () =>
-    Effect.gen(function* () {
-      const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "listed", "--expires", "90d")
-      yield* json("keys", "revoke", made.id)
-      const keys = yield* json<ReadonlyArray<Key & { readonly revokedAt?: string }>>("keys", "list")
-      expect(keys.find(({ id }) => id === made.id)).toMatchObject({ name: "listed", revokedAt: expect.any(String) })
-      const { code, stdout } = yield* text("keys", "list")
-      expect(code).toBe(0)
-      expect(stdout).toContain(made.id)
-      for (const output of [stdout, JSON.stringify(keys)]) expect(output).not.toContain(made.key)
-    })
-  )
+  test("keys list shows every key, invalid ones too, and never the key itself", function* () {
+    const made = yield* json<Key>("keys", "create", "--mode", "test", "--name", "listed", "--expires", "90d")
+    yield* json("keys", "revoke", made.id)
+    const keys = yield* json<ReadonlyArray<Key & { readonly revokedAt?: string }>>("keys", "list")
+    expect(keys.find(({ id }) => id === made.id)).toMatchObject({ name: "listed", revokedAt: expect.any(String) })
+    const { code, stdout } = yield* text("keys", "list")
+    expect(code).toBe(0)
+    expect(stdout).toContain(made.id)
+    for (const output of [stdout, JSON.stringify(keys)]) expect(output).not.toContain(made.key)
+  })
 
-  it.scoped("payments list shows what the API lists, and filters as it does", () =>
-    Effect.gen(function* () {
-      const { open, paid } = yield* Shop
-      const all = yield* json<ReadonlyArray<PaymentObject>>("payments", "list")
-      expect(all.map(({ id, status }) => ({ id, status }))).toEqual([
-        { id: open.id, status: "pending" },
-        { id: paid.id, status: "confirmed" }
-      ])
-      const confirmed = yield* json<ReadonlyArray<PaymentObject>>("payments", "list", "--status", "confirmed")
-      expect(confirmed).toEqual([{ ...paid, account: "default", mode: "test" }])
-      const { stdout } = yield* text("payments", "list", "--limit", "1")
-      expect(stdout).toContain(open.id)
-      expect(stdout).not.toContain(paid.id)
-    })
-  )
+  test("payments list shows what the API lists, and filters as it does", function* () {
+    const { open, paid } = yield* Shop
+    const all = yield* json<ReadonlyArray<PaymentObject>>("payments", "list")
+    expect(all.map(({ id, status }) => ({ id, status }))).toEqual([
+      { id: open.id, status: "pending" },
+      { id: paid.id, status: "confirmed" }
+    ])
+    const confirmed = yield* json<ReadonlyArray<PaymentObject>>("payments", "list", "--status", "confirmed")
+    expect(confirmed).toEqual([{ ...paid, account: "default", mode: "test" }])
+    const { stdout } = yield* text("payments", "list", "--limit", "1")
+    expect(stdout).toContain(open.id)
+    expect(stdout).not.toContain(paid.id)
+  })
 
-  it.scoped("payments list shows amounts with the token's decimals, also where only the socket is named", () =>
-    Effect.gen(function* () {
-      const { daemon, open, paid } = yield* Shop
-      const { stdout } = yield* text("payments", "list")
-      const [headings = "", ...rows] = stdout.split("\n")
-      expect(headings).toMatch(/^ID +MODE +STATUS +REASON +CHAIN +AMOUNT +RECEIVED +CREATED +REFERENCE$/)
-      const amountsOf = (id: string) => rows.find((row) => row.startsWith(id))?.match(/\S+ USDC/g)
-      expect(amountsOf(open.id)).toEqual(["25.000000 USDC"])
-      expect(amountsOf(paid.id)).toEqual(["25.000000 USDC", "25.000000 USDC"])
-      const bySocket = yield* tilld(["payments", "list"], { env: { TILLD_SOCKET: `${daemon.home.database}.sock` } })
-      expect(bySocket).toMatchObject({ code: 0, stdout, stderr: "" })
-      expect((yield* text("payments", "show", paid.id)).stdout).toContain("amountReceived: 25.000000 USDC\n")
-    })
-  )
+  test("payments list shows amounts with the token's decimals, also where only the socket is named", function* () {
+    const { daemon, open, paid } = yield* Shop
+    const { stdout } = yield* text("payments", "list")
+    const [headings = "", ...rows] = stdout.split("\n")
+    expect(headings).toMatch(/^ID +MODE +STATUS +REASON +CHAIN +AMOUNT +RECEIVED +CREATED +REFERENCE$/)
+    const amountsOf = (id: string) => rows.find((row) => row.startsWith(id))?.match(/\S+ USDC/g)
+    expect(amountsOf(open.id)).toEqual(["25.000000 USDC"])
+    expect(amountsOf(paid.id)).toEqual(["25.000000 USDC", "25.000000 USDC"])
+    const bySocket = yield* tilld(["payments", "list"], { env: { TILLD_SOCKET: `${daemon.home.database}.sock` } })
+    expect(bySocket).toMatchObject({ code: 0, stdout, stderr: "" })
+    expect((yield* text("payments", "show", paid.id)).stdout).toContain("amountReceived: 25.000000 USDC\n")
+  })
 
-  it.scoped("payments show prints a payment's whole history", () =>
-    Effect.gen(function* () {
-      const { hookUrl, paid } = yield* Shop
-      const story = yield* json("payments", "show", paid.id)
-      expect(story).toMatchObject({
-        payment: { ...paid, account: "default", mode: "test" },
-        receipts: [{ chain: "base", currency: "USDC", amount: "25000000", txHash: paid.txHash, canonical: true }],
-        transitions: [
-          { from: "pending", to: "detecting" },
-          { from: "detecting", to: "confirmed" }
-        ],
-        events: [{ kind: "payment.created" }, { kind: "payment.detecting" }, { kind: "payment.confirmed" }],
-        deliveries: [1, 2, 3].map(() => ({ url: hookUrl, status: "delivered", attempts: [{ number: 1, status: 204 }] }))
-      })
-      const { stdout } = yield* text("payments", "show", paid.id)
-      expect(stdout).toContain(paid.txHash)
-      expect(stdout).toContain("detecting -> confirmed")
+  test("payments show prints a payment's whole history", function* () {
+    const { hookUrl, paid } = yield* Shop
+    const story = yield* json("payments", "show", paid.id)
+    expect(story).toMatchObject({
+      payment: { ...paid, account: "default", mode: "test" },
+      receipts: [{ chain: "base", currency: "USDC", amount: "25000000", txHash: paid.txHash, canonical: true }],
+      transitions: [
+        { from: "pending", to: "detecting" },
+        { from: "detecting", to: "confirmed" }
+      ],
+      events: [{ kind: "payment.created" }, { kind: "payment.detecting" }, { kind: "payment.confirmed" }],
+      deliveries: [1, 2, 3].map(() => ({ url: hookUrl, status: "delivered", attempts: [{ number: 1, status: 204 }] }))
     })
-  )
+    const { stdout } = yield* text("payments", "show", paid.id)
+    expect(stdout).toContain(paid.txHash)
+    expect(stdout).toContain("detecting -> confirmed")
+  })
 
-  it.scoped("what cannot be done ends with a message on standard error, and nothing on standard output", () =>
-    Effect.gen(function* () {
-      for (const [code, ...args] of [
-        [1, "keys", "revoke", "key_0000000000000000000000", "--json"],
-        [1, "payments", "show", "pay_0000000000000000000000", "--json"],
-        [2, "keys", "create", "--mode", "sandbox", "--name", "x", "--json"],
-        [2, "payments", "list", "--limit", "0", "--json"]
-      ] as const) {
-        const ended = yield* text(...args)
-        expect(ended, args.join(" ")).toMatchObject({ code, stdout: "" })
-        expect(ended.stderr).not.toBe("")
-        expect(ended.stderr).not.toContain("    at ")
-      }
-    })
-  )
+  test("what cannot be done ends with a message on standard error, and nothing on standard output", function* () {
+    for (const [code, ...args] of [
+      [1, "keys", "revoke", "key_0000000000000000000000", "--json"],
+      [1, "payments", "show", "pay_0000000000000000000000", "--json"],
+      [2, "keys", "create", "--mode", "sandbox", "--name", "x", "--json"],
+      [2, "payments", "list", "--limit", "0", "--json"]
+    ] as const) {
+      const ended = yield* text(...args)
+      expect(ended, args.join(" ")).toMatchObject({ code, stdout: "" })
+      expect(ended.stderr).not.toBe("")
+      expect(ended.stderr).not.toContain("    at ")
+    }
+  })
 })

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer, Schedule } from "effect"
 import { request } from "undici"
 import type { Finding } from "../../src/Doctor.ts"
@@ -8,6 +8,7 @@ import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { provider } from "../Chains/httpNode.ts"
 import { type Daemon, type Home, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { type FaultName, type FaultOptions, type FaultProxy, startFaultProxy } from "../lib/faultProxy.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { tilld } from "../lib/tilld.ts"
 
 const secret = "s3cr3t-k3y-0123456789"
@@ -81,7 +82,7 @@ const takingAtMost = (most: number, url: string) =>
     void text.then((answer) => response.setHeader("content-type", "application/json").end(answer))
   })
 
-layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
+liveSuite(Shop.layer, "doctor", (test) => {
   /** What it says while the first provider does this. */
   const during = (fault: FaultName, options?: Partial<FaultOptions>) =>
     Effect.gen(function* () {
@@ -90,280 +91,254 @@ layer(Shop.layer, { excludeTestServices: true })("doctor", (it) => {
       return yield* Effect.ensuring(examineHome, first.set())
     })
 
-  it.scoped("finds nothing that keeps a daemon from its work, beside it", () =>
-    Effect.gen(function* () {
-      const { chain, daemon, first, home, second } = yield* Shop
-      yield* daemon.hasRead(chain)
-      // As for root, to whom the unit gives no key.
-      renameSync(`${home.folder}/master.key`, `${home.folder}/elsewhere`)
-      const result = yield* examineHome
-      renameSync(`${home.folder}/elsewhere`, `${home.folder}/master.key`)
-      expect(result, result.output).toMatchObject({
-        code: 0,
-        ok: true,
-        summary: { problems: 0, checks: result.findings.length }
+  test("finds nothing that keeps a daemon from its work, beside it", function* () {
+    const { chain, daemon, first, home, second } = yield* Shop
+    yield* daemon.hasRead(chain)
+    // As for root, to whom the unit gives no key.
+    renameSync(`${home.folder}/master.key`, `${home.folder}/elsewhere`)
+    const result = yield* examineHome
+    renameSync(`${home.folder}/elsewhere`, `${home.folder}/master.key`)
+    expect(result, result.output).toMatchObject({
+      code: 0,
+      ok: true,
+      summary: { problems: 0, checks: result.findings.length }
+    })
+    expect(statusOf(result, /^daemon/)).toEqual([
+      { status: "ok", name: "daemon", finding: expect.stringContaining(`process ${daemon.pid} runs version`) }
+    ])
+    const names = result.findings.map(({ name }) => name)
+    for (const proxy of [first, second]) {
+      for (const what of ["", " capabilities", " state", " logs"]) {
+        expect(names).toContain(`base.test ${host(proxy)}${what}`)
+      }
+    }
+    for (const what of [
+      "base.test USDC",
+      "base.test cost",
+      "test wallet on base.test",
+      "disk",
+      "database",
+      "schema",
+      "exceptions",
+      "webhook endpoints",
+      "address numbering",
+      "backup",
+      "clock"
+    ]) {
+      expect(names).toContain(what)
+    }
+    expect(statusOf(result, "master key")).toEqual([
+      { status: "ok", name: "master key", finding: expect.stringContaining("the daemon runs with the one") }
+    ])
+    const capabilities = statusOf(result, /capabilities$/).map(({ finding }) => finding)
+    expect(capabilities[0]).toMatch(/^state override yes, Multicall3 yes, traces .*, eth_simulateV1 (yes|no)$/)
+  })
+
+  test("knows a daemon whose files were removed with its socket and lock, and suggests neither ending it nor restoring", function* () {
+    const { daemon, home } = yield* Shop
+    const files = readdirSync(home.folder).filter((name) => name.startsWith("tilld.db"))
+    const away = join(home.folder, "away")
+    mkdirSync(away)
+    const move = (from: string, to: string) =>
+      Effect.sync(() => {
+        for (const file of files) renameSync(join(from, file), join(to, file))
       })
-      expect(statusOf(result, /^daemon/)).toEqual([
-        { status: "ok", name: "daemon", finding: expect.stringContaining(`process ${daemon.pid} runs version`) }
-      ])
-      const names = result.findings.map(({ name }) => name)
-      for (const proxy of [first, second]) {
-        for (const what of ["", " capabilities", " state", " logs"]) {
-          expect(names).toContain(`base.test ${host(proxy)}${what}`)
-        }
-      }
-      for (const what of [
-        "base.test USDC",
-        "base.test cost",
-        "test wallet on base.test",
-        "disk",
-        "database",
-        "schema",
-        "exceptions",
-        "webhook endpoints",
-        "address numbering",
-        "backup",
-        "clock"
-      ]) {
-        expect(names).toContain(what)
-      }
-      expect(statusOf(result, "master key")).toEqual([
-        { status: "ok", name: "master key", finding: expect.stringContaining("the daemon runs with the one") }
-      ])
-      const capabilities = statusOf(result, /capabilities$/).map(({ finding }) => finding)
-      expect(capabilities[0]).toMatch(/^state override yes, Multicall3 yes, traces .*, eth_simulateV1 (yes|no)$/)
+    yield* move(home.folder, away)
+    const asked = tilld(["doctor", "--config", home.config], {
+      env: { TILLD_SERVER__PORT: new URL(daemon.url).port }
     })
-  )
+    const { code, stdout } = yield* Effect.ensuring(asked, move(away, home.folder))
+    expect(code).toBe(1)
+    const [, first, ...others] = stdout.split("\n")
+    expect(first).toMatch(
+      /^FAIL {2}daemon: a tilld listens on .* only this process has it\. Remedy: put the same files/
+    )
+    expect(first).toContain("copy the database and its -wal out of /proc/PID/fd before tilld is stopped")
+    expect(others.join("\n")).not.toMatch(/^FAIL|end it|tilld restore/m)
+  })
 
-  it.scoped(
-    "knows a daemon whose files were removed with its socket and lock, and suggests neither ending it nor restoring",
-    () =>
-      Effect.gen(function* () {
-        const { daemon, home } = yield* Shop
-        const files = readdirSync(home.folder).filter((name) => name.startsWith("tilld.db"))
-        const away = join(home.folder, "away")
-        mkdirSync(away)
-        const move = (from: string, to: string) =>
-          Effect.sync(() => {
-            for (const file of files) renameSync(join(from, file), join(to, file))
-          })
-        yield* move(home.folder, away)
-        const asked = tilld(["doctor", "--config", home.config], {
-          env: { TILLD_SERVER__PORT: new URL(daemon.url).port }
-        })
-        const { code, stdout } = yield* Effect.ensuring(asked, move(away, home.folder))
-        expect(code).toBe(1)
-        const [, first, ...others] = stdout.split("\n")
-        expect(first).toMatch(
-          /^FAIL {2}daemon: a tilld listens on .* only this process has it\. Remedy: put the same files/
-        )
-        expect(first).toContain("copy the database and its -wal out of /proc/PID/fd before tilld is stopped")
-        expect(others.join("\n")).not.toMatch(/^FAIL|end it|tilld restore/m)
-      })
-  )
+  test("has a line for each in words, with the remedy", function* () {
+    const { first, home } = yield* Shop
+    yield* first.set("wrongChain")
+    const { code, stderr, stdout } = yield* Effect.ensuring(tilld(["doctor", "--config", home.config]), first.set())
+    expect(code).toBe(1)
+    expect(stderr).toBe("tilld: one check failed\n")
+    const [summary, line, ...others] = stdout.trimEnd().split("\n")
+    expect(summary).toMatch(new RegExp(`^1 problem, \\d+ warnings?, ${others.length + 1} checks$`))
+    expect(line).toBe(
+      `FAIL  base.test ${host(first)}: it serves chain 1337, and 31341 is configured. Remedy: check rpc_urls and chain_id`
+    )
+  })
 
-  it.scoped("has a line for each in words, with the remedy", () =>
-    Effect.gen(function* () {
-      const { first, home } = yield* Shop
-      yield* first.set("wrongChain")
-      const { code, stderr, stdout } = yield* Effect.ensuring(tilld(["doctor", "--config", home.config]), first.set())
-      expect(code).toBe(1)
-      expect(stderr).toBe("tilld: one check failed\n")
-      const [summary, line, ...others] = stdout.trimEnd().split("\n")
-      expect(summary).toMatch(new RegExp(`^1 problem, \\d+ warnings?, ${others.length + 1} checks$`))
-      expect(line).toBe(
-        `FAIL  base.test ${host(first)}: it serves chain 1337, and 31341 is configured. Remedy: check rpc_urls and chain_id`
-      )
-    })
-  )
+  test("fails for a provider that does not respond, and looks through the other one", function* () {
+    const { first } = yield* Shop
+    for (const fault of ["drop", "hang", "tooManyRequests", "truncatedJson"] as const) {
+      const result = yield* during(fault)
+      expect(result, fault).toMatchObject({ code: 1, ok: false })
+      expect(statusOf(result, `base.test ${host(first)}`), fault).toMatchObject([{ status: "fail" }])
+      expect(statusOf(result, "base.test USDC"), fault).toMatchObject([{ status: "ok" }])
+    }
+  })
 
-  it.scoped("fails for a provider that does not respond, and looks through the other one", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Shop
-      for (const fault of ["drop", "hang", "tooManyRequests", "truncatedJson"] as const) {
-        const result = yield* during(fault)
-        expect(result, fault).toMatchObject({ code: 1, ok: false })
-        expect(statusOf(result, `base.test ${host(first)}`), fault).toMatchObject([{ status: "fail" }])
-        expect(statusOf(result, "base.test USDC"), fault).toMatchObject([{ status: "ok" }])
-      }
-    })
-  )
+  test("warns of a provider with little state, a short range of logs, or a head that is behind", function* () {
+    const { chain, first } = yield* Shop
+    const pruned = statusOf(yield* during("prunedState"), `base.test ${host(first)} state`)
+    expect(pruned).toMatchObject([
+      { status: "warn", finding: "state of 0 blocks back, and not 10 blocks back (state)" }
+    ])
+    const short = statusOf(
+      yield* during("rangeLimit", { blocks: 5, words: "quicknode" }),
+      `base.test ${host(first)} logs`
+    )
+    expect(short).toMatchObject([{ status: "warn", finding: expect.stringContaining("it names 5 as its limit") }])
+    yield* first.set("staleHead")
+    yield* chain.mine(10)
+    const behind = yield* Effect.ensuring(examineHome, first.set())
+    expect(statusOf(behind, /lag$/)).toMatchObject([
+      { name: `base.test ${host(first)} lag`, finding: expect.stringContaining("10 blocks behind") }
+    ])
+  })
 
-  it.scoped("warns of a provider with little state, a short range of logs, or a head that is behind", () =>
-    Effect.gen(function* () {
-      const { chain, first } = yield* Shop
-      const pruned = statusOf(yield* during("prunedState"), `base.test ${host(first)} state`)
-      expect(pruned).toMatchObject([
-        { status: "warn", finding: "state of 0 blocks back, and not 10 blocks back (state)" }
-      ])
-      const short = statusOf(
-        yield* during("rangeLimit", { blocks: 5, words: "quicknode" }),
-        `base.test ${host(first)} logs`
-      )
-      expect(short).toMatchObject([{ status: "warn", finding: expect.stringContaining("it names 5 as its limit") }])
-      yield* first.set("staleHead")
-      yield* chain.mine(10)
-      const behind = yield* Effect.ensuring(examineHome, first.set())
-      expect(statusOf(behind, /lag$/)).toMatchObject([
-        { name: `base.test ${host(first)} lag`, finding: expect.stringContaining("10 blocks behind") }
-      ])
-    })
-  )
-
-  it.scoped("says which batches and block ranges a provider takes, and what that costs", () =>
-    Effect.gen(function* () {
-      const chain = yield* localChain("base")
-      yield* chain.mine(1_100)
-      const longRange = "catching up after an interruption takes very long: use a provider with a wider range"
-      const logs = (most: number) => `logs of ${most} blocks in one call, and not of ${most * 10} `
-      for (const [most, range, expected] of [
+  test("says which batches and block ranges a provider takes, and what that costs", function* () {
+    const chain = yield* localChain("base")
+    yield* chain.mine(1_100)
+    const longRange = "catching up after an interruption takes very long: use a provider with a wider range"
+    const logs = (most: number) => `logs of ${most} blocks in one call, and not of ${most * 10} `
+    for (const [most, range, expected] of [
+      [
+        1,
+        50,
         [
-          1,
-          50,
+          ["warn", `${logs(10)}(range); it names 50 as its limit`, longRange],
+          // A look and a read every tenth of a second, of two calls each.
           [
-            ["warn", `${logs(10)}(range); it names 50 as its limit`, longRange],
-            // A look and a read every tenth of a second, of two calls each.
-            [
-              "warn",
-              "it takes no batches: up to 1,728,000 requests more a day, one for each call, while payments are open",
-              "use one that takes batches, or raise poll_interval"
-            ]
-          ]
-        ],
-        [
-          5,
-          100,
-          [
-            ["ok", `${logs(100)}(range); it names 100 as its limit`, undefined],
-            ["ok", "it takes 3 calls in a batch: long reads take more requests", undefined]
+            "warn",
+            "it takes no batches: up to 1,728,000 requests more a day, one for each call, while payments are open",
+            "use one that takes batches, or raise poll_interval"
           ]
         ]
-      ] as const) {
-        const limited = yield* startFaultProxy(chain.url)
-        yield* limited.set("rangeLimit", { blocks: range, words: "drpc" })
-        const { url } = yield* takingAtMost(most, limited.url)
-        const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", [url]]]) })
-        const found = statusOf(yield* examine(home.config), / (logs|batches)$/)
-        expect(found.map(({ finding, remedy, status }) => [status, finding, remedy])).toEqual(expected)
-      }
+      ],
+      [
+        5,
+        100,
+        [
+          ["ok", `${logs(100)}(range); it names 100 as its limit`, undefined],
+          ["ok", "it takes 3 calls in a batch: long reads take more requests", undefined]
+        ]
+      ]
+    ] as const) {
+      const limited = yield* startFaultProxy(chain.url)
+      yield* limited.set("rangeLimit", { blocks: range, words: "drpc" })
+      const { url } = yield* takingAtMost(most, limited.url)
+      const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", [url]]]) })
+      const found = statusOf(yield* examine(home.config), / (logs|batches)$/)
+      expect(found.map(({ finding, remedy, status }) => [status, finding, remedy])).toEqual(expected)
+    }
+  })
+
+  test("reports providers that have different blocks where no reorg reaches, and names both", function* () {
+    const { chain, first, second } = yield* Shop
+    const urls = [first.url, second.url]
+    const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", urls]]) })
+    expect(statusOf(yield* examine(home.config), /branch$/)).toEqual([])
+    yield* first.set("wrongHash")
+    const found = statusOf(yield* Effect.ensuring(examine(home.config), first.set()), /branch$/)
+    expect(found.map(({ name, status }) => [status, name])).toEqual(
+      [first, second].map((proxy) => ["fail", `base.test ${host(proxy)} branch`])
+    )
+    expect(found[0]?.finding).toMatch(
+      new RegExp(`^its block \\d+ is 0x\\w{64}, and that of ${host(second)} is 0x\\w{64}$`)
+    )
+  })
+
+  test("compares each token with its contract", function* () {
+    const decimals = yield* examine(yield* edited("decimals = 6", "decimals = 18"))
+    expect(statusOf(decimals, "base.test USDC")).toMatchObject([
+      { status: "fail", finding: "it has 6 decimals, and 18 are configured" }
+    ])
+    const nowhere = `address = "0x${"4".repeat(40)}"`
+    const missing = yield* examine(yield* edited(/address = "0x[0-9a-fA-F]{40}"/, nowhere))
+    expect(missing.code).toBe(1)
+    expect(statusOf(missing, "base.test USDC")).toMatchObject([
+      { status: "fail", finding: `there is no contract at 0x${"4".repeat(40)}` }
+    ])
+  })
+
+  test("warns of a wallet whose next addresses are known to a chain", function* () {
+    const { chain, home } = yield* Shop
+    for (const index of [7, 150, 340]) yield* chain.payNative({ to: home.address(index), amount: 1n })
+    yield* chain.mine()
+    const found = statusOf(yield* examineHome, "test wallet on base.test")
+    const finding = expect.stringMatching(/to 540 have a history: 7, 150, 340; the last is 340$/)
+    expect(found).toMatchObject([{ status: "warn", finding }])
+  })
+
+  test("names every problem of a configuration that cannot be used", function* () {
+    const result = yield* examine(yield* edited("confirmations = 3", "confirmations = 0"))
+    expect(result).toMatchObject({ code: 1, ok: false })
+    expect(result.findings).toMatchObject([
+      { status: "fail", name: "configuration", finding: expect.stringContaining("chains.base.test.confirmations") }
+    ])
+  })
+
+  test("works where no daemon has ever run, and reports a damaged database and a wrong master key", function* () {
+    const { chain } = yield* Shop
+    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+    const fresh = yield* examine(home.config)
+    expect(fresh.code).toBe(0)
+    expect(statusOf(fresh, "database")).toMatchObject([
+      { status: "warn", finding: `${home.database} is not there yet` }
+    ])
+    expect(statusOf(fresh, "master key")).toMatchObject([{ status: "ok" }])
+    expect(statusOf(fresh, "address numbering")).toMatchObject([
+      { status: "ok", finding: "it begins with the first start" }
+    ])
+
+    const daemon = yield* serve(home)
+    yield* daemon.end("SIGTERM")
+    writeFileSync(`${home.folder}/master.key`, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
+    const files = readdirSync(home.folder).toSorted()
+    const swapped = yield* examine(home.config)
+    expect(readdirSync(home.folder).toSorted()).toEqual(files)
+    expect(statusOf(swapped, "daemon")).toMatchObject([{ status: "fail", finding: "it is down" }])
+    expect(statusOf(swapped, "database")).toMatchObject([{ status: "ok" }])
+    expect(statusOf(swapped, "master key")).toMatchObject([{ status: "fail" }])
+    chmodSync(`${home.folder}/master.key`, 0o640)
+    expect(statusOf(yield* examine(home.config), "master key")).toMatchObject([
+      { status: "fail", finding: expect.stringContaining("can be read by others than its owner: chmod 600") }
+    ])
+
+    writeFileSync(home.database, Buffer.concat([readFileSync(home.database).subarray(0, 4096), Buffer.alloc(40_960)]))
+    renameSync(`${home.folder}/master.key`, `${home.folder}/elsewhere`)
+    const damaged = yield* examine(home.config)
+    expect(damaged.code).toBe(1)
+    expect(statusOf(damaged, "database")).toMatchObject([{ status: "fail" }])
+    expect(statusOf(damaged, /^(address numbering|schema|use of wallet|test wallet)/)).toEqual([])
+    expect(damaged.findings.filter(({ status }) => status === "fail").map(({ name }) => name)).toEqual([
+      "database",
+      "daemon"
+    ])
+    expect(statusOf(damaged, "master key")).toMatchObject([{ status: "warn" }])
+  })
+
+  test("without a daemon knows a node that was started again, with the same chain id and other blocks", function* () {
+    const { chain } = yield* Shop
+    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+    const daemon = yield* serve(home)
+    yield* Effect.repeat(rows(home, "SELECT 1 FROM scans WHERE genesis_hash IS NOT NULL"), {
+      until: ({ length }) => length > 0,
+      schedule: Schedule.spaced("50 millis")
     })
-  )
-
-  it.scoped("reports providers that have different blocks where no reorg reaches, and names both", () =>
-    Effect.gen(function* () {
-      const { chain, first, second } = yield* Shop
-      const urls = [first.url, second.url]
-      const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", urls]]) })
-      expect(statusOf(yield* examine(home.config), /branch$/)).toEqual([])
-      yield* first.set("wrongHash")
-      const found = statusOf(yield* Effect.ensuring(examine(home.config), first.set()), /branch$/)
-      expect(found.map(({ name, status }) => [status, name])).toEqual(
-        [first, second].map((proxy) => ["fail", `base.test ${host(proxy)} branch`])
-      )
-      expect(found[0]?.finding).toMatch(
-        new RegExp(`^its block \\d+ is 0x\\w{64}, and that of ${host(second)} is 0x\\w{64}$`)
-      )
-    })
-  )
-
-  it.scoped("compares each token with its contract", () =>
-    Effect.gen(function* () {
-      const decimals = yield* examine(yield* edited("decimals = 6", "decimals = 18"))
-      expect(statusOf(decimals, "base.test USDC")).toMatchObject([
-        { status: "fail", finding: "it has 6 decimals, and 18 are configured" }
-      ])
-      const nowhere = `address = "0x${"4".repeat(40)}"`
-      const missing = yield* examine(yield* edited(/address = "0x[0-9a-fA-F]{40}"/, nowhere))
-      expect(missing.code).toBe(1)
-      expect(statusOf(missing, "base.test USDC")).toMatchObject([
-        { status: "fail", finding: `there is no contract at 0x${"4".repeat(40)}` }
-      ])
-    })
-  )
-
-  it.scoped("warns of a wallet whose next addresses are known to a chain", () =>
-    Effect.gen(function* () {
-      const { chain, home } = yield* Shop
-      for (const index of [7, 150, 340]) yield* chain.payNative({ to: home.address(index), amount: 1n })
-      yield* chain.mine()
-      const found = statusOf(yield* examineHome, "test wallet on base.test")
-      const finding = expect.stringMatching(/to 540 have a history: 7, 150, 340; the last is 340$/)
-      expect(found).toMatchObject([{ status: "warn", finding }])
-    })
-  )
-
-  it.scoped("names every problem of a configuration that cannot be used", () =>
-    Effect.gen(function* () {
-      const result = yield* examine(yield* edited("confirmations = 3", "confirmations = 0"))
-      expect(result).toMatchObject({ code: 1, ok: false })
-      expect(result.findings).toMatchObject([
-        { status: "fail", name: "configuration", finding: expect.stringContaining("chains.base.test.confirmations") }
-      ])
-    })
-  )
-
-  it.scoped("works where no daemon has ever run, and reports a damaged database and a wrong master key", () =>
-    Effect.gen(function* () {
-      const { chain } = yield* Shop
-      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-      const fresh = yield* examine(home.config)
-      expect(fresh.code).toBe(0)
-      expect(statusOf(fresh, "database")).toMatchObject([
-        { status: "warn", finding: `${home.database} is not there yet` }
-      ])
-      expect(statusOf(fresh, "master key")).toMatchObject([{ status: "ok" }])
-      expect(statusOf(fresh, "address numbering")).toMatchObject([
-        { status: "ok", finding: "it begins with the first start" }
-      ])
-
-      const daemon = yield* serve(home)
-      yield* daemon.end("SIGTERM")
-      writeFileSync(`${home.folder}/master.key`, Buffer.alloc(32, 1).toString("base64"), { mode: 0o600 })
-      const files = readdirSync(home.folder).toSorted()
-      const swapped = yield* examine(home.config)
-      expect(readdirSync(home.folder).toSorted()).toEqual(files)
-      expect(statusOf(swapped, "daemon")).toMatchObject([{ status: "fail", finding: "it is down" }])
-      expect(statusOf(swapped, "database")).toMatchObject([{ status: "ok" }])
-      expect(statusOf(swapped, "master key")).toMatchObject([{ status: "fail" }])
-      chmodSync(`${home.folder}/master.key`, 0o640)
-      expect(statusOf(yield* examine(home.config), "master key")).toMatchObject([
-        { status: "fail", finding: expect.stringContaining("can be read by others than its owner: chmod 600") }
-      ])
-
-      writeFileSync(home.database, Buffer.concat([readFileSync(home.database).subarray(0, 4096), Buffer.alloc(40_960)]))
-      renameSync(`${home.folder}/master.key`, `${home.folder}/elsewhere`)
-      const damaged = yield* examine(home.config)
-      expect(damaged.code).toBe(1)
-      expect(statusOf(damaged, "database")).toMatchObject([{ status: "fail" }])
-      expect(statusOf(damaged, /^(address numbering|schema|use of wallet|test wallet)/)).toEqual([])
-      expect(damaged.findings.filter(({ status }) => status === "fail").map(({ name }) => name)).toEqual([
-        "database",
-        "daemon"
-      ])
-      expect(statusOf(damaged, "master key")).toMatchObject([{ status: "warn" }])
-    })
-  )
-
-  it.scoped("without a daemon knows a node that was started again, with the same chain id and other blocks", () =>
-    Effect.gen(function* () {
-      const { chain } = yield* Shop
-      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-      const daemon = yield* serve(home)
-      yield* Effect.repeat(rows(home, "SELECT 1 FROM scans WHERE genesis_hash IS NOT NULL"), {
-        until: ({ length }) => length > 0,
-        schedule: Schedule.spaced("50 millis")
-      })
-      yield* daemon.end("SIGTERM")
-      expect(statusOf(yield* examine(home.config), / blocks$/)).toMatchObject([
-        { status: "ok", finding: "block 0 as when reading began" }
-      ])
-      const restarted = yield* localChain("base")
-      yield* restarted.mine(20, 2)
-      writeFileSync(home.config, readFileSync(home.config, "utf8").replace(chain.url, restarted.url))
-      const found = yield* examine(home.config)
-      expect(statusOf(found, / blocks$/)).toMatchObject([
-        { status: "fail", finding: expect.stringContaining("it serves another chain: its block 0 is 0x") }
-      ])
-    })
-  )
+    yield* daemon.end("SIGTERM")
+    expect(statusOf(yield* examine(home.config), / blocks$/)).toMatchObject([
+      { status: "ok", finding: "block 0 as when reading began" }
+    ])
+    const restarted = yield* localChain("base")
+    yield* restarted.mine(20, 2)
+    writeFileSync(home.config, readFileSync(home.config, "utf8").replace(chain.url, restarted.url))
+    const found = yield* examine(home.config)
+    expect(statusOf(found, / blocks$/)).toMatchObject([
+      { status: "fail", finding: expect.stringContaining("it serves another chain: its block 0 is 0x") }
+    ])
+  })
 })

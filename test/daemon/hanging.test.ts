@@ -1,9 +1,10 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { type Authority, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { silentListener } from "../lib/silentListener.ts"
 
 const path = "/hook"
@@ -25,8 +26,9 @@ const hangs = {
 
 describe("an endpoint of four", () => {
   for (const [what, listen] of Object.entries(hangs)) {
-    it.scopedLive(`that ${what} delays no other: each gets everything while the first attempts there still hang`, () =>
-      Effect.gen(function* () {
+    liveTest(
+      `that ${what} delays no other: each gets everything while the first attempts there still hang`,
+      function* () {
         const authority = yield* makeAuthority
         const hanging = yield* listen(authority)
         const inboxes = yield* Effect.replicateEffect(makeInbox({ authority }), 3)
@@ -57,7 +59,7 @@ describe("an endpoint of four", () => {
           `https://127.0.0.1:${hanging.port}${path}`
         )
         expect(there).toEqual([{ attempts: 0, status: "pending", deliveries: payments.length }])
-      })
+      }
     )
   }
 })

@@ -14,6 +14,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { request } from "undici"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { type Running, root, start, startTilld, tilld } from "../lib/tilld.ts"
 
@@ -47,53 +48,47 @@ const takesSignal = ({ pid }: Running) =>
   })
 
 describe("SIGUSR1", () => {
-  it.scopedLive("opens no inspector of a daemon that serves, however often it comes", () =>
-    Effect.gen(function* () {
-      const daemon = yield* serve(yield* makeOne)
-      const before = listening(daemon.pid)
-      for (let i = 0; i < 20; i++) {
-        yield* daemon.signal("SIGUSR1")
-        const alive = yield* Effect.promise(() => request(`${daemon.url}/healthz`))
-        yield* Effect.promise(() => alive.body.dump())
-        expect(alive.statusCode).toBe(200)
-      }
-      expect(listening(daemon.pid)).toBe(before)
-      const { code, stderr } = yield* daemon.end("SIGTERM")
-      expect(code).toBe(0)
-      expect(stderr).not.toContain(opened)
-    })
-  )
+  liveTest("opens no inspector of a daemon that serves, however often it comes", function* () {
+    const daemon = yield* serve(yield* makeOne)
+    const before = listening(daemon.pid)
+    for (let i = 0; i < 20; i++) {
+      yield* daemon.signal("SIGUSR1")
+      const alive = yield* Effect.promise(() => request(`${daemon.url}/healthz`))
+      yield* Effect.promise(() => alive.body.dump())
+      expect(alive.statusCode).toBe(200)
+    }
+    expect(listening(daemon.pid)).toBe(before)
+    const { code, stderr } = yield* daemon.end("SIGTERM")
+    expect(code).toBe(0)
+    expect(stderr).not.toContain(opened)
+  })
 
-  it.scopedLive("that comes before tilld runs lets no daemon serve with an open inspector", () =>
-    Effect.gen(function* () {
-      const { config } = yield* makeOne
-      const daemon = yield* startTilld(["serve", "--config", config])
-      // Node takes it first, to open its inspector, and tilld after it.
-      yield* Effect.repeat(takesSignal(daemon), { until: (takes) => takes })
-      const signals = Effect.forever(Effect.zipLeft(daemon.signal("SIGUSR1"), Effect.sleep("1 millis")))
-      const serves = Effect.as(daemon.line('"listening"'), true)
-      const ends = Effect.as(daemon.ended, false)
-      const isServing = yield* Effect.raceFirst(signals, Effect.raceFirst(ends, serves))
-      const { code, stderr } = yield* daemon.end("SIGTERM")
-      expect({ code, opened: stderr.includes(opened), refused: stderr.includes(refused) }).toEqual(
-        isServing ? { code: 0, opened: false, refused: false } : { code: 1, opened: true, refused: true }
-      )
-    })
-  )
+  liveTest("that comes before tilld runs lets no daemon serve with an open inspector", function* () {
+    const { config } = yield* makeOne
+    const daemon = yield* startTilld(["serve", "--config", config])
+    // Node takes it first, to open its inspector, and tilld after it.
+    yield* Effect.repeat(takesSignal(daemon), { until: (takes) => takes })
+    const signals = Effect.forever(Effect.zipLeft(daemon.signal("SIGUSR1"), Effect.sleep("1 millis")))
+    const serves = Effect.as(daemon.line('"listening"'), true)
+    const ends = Effect.as(daemon.ended, false)
+    const isServing = yield* Effect.raceFirst(signals, Effect.raceFirst(ends, serves))
+    const { code, stderr } = yield* daemon.end("SIGTERM")
+    expect({ code, opened: stderr.includes(opened), refused: stderr.includes(refused) }).toEqual(
+      isServing ? { code: 0, opened: false, refused: false } : { code: 1, opened: true, refused: true }
+    )
+  })
 
-  it.scopedLive("is taken by the process that copies the database, too", () =>
-    Effect.gen(function* () {
-      const { config, folder } = yield* makeOne
-      const daemon = yield* startTilld(["serve", "--config", config])
-      yield* daemon.line('"listening"')
-      const report = `process.on("exit", () => process.send && console.error("copied", process.listenerCount("SIGUSR1"), ...process.execArgv))`
-      const { stderr } = yield* tilld(["backup", join(folder, "copy.db"), "--config", config], {
-        env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(report)}` }
-      })
-      // Also by a command, which does not run with the flag itself.
-      expect(stderr).toContain(`${["copied 1", ...fromTheStart].join(" ")}\n`)
+  liveTest("is taken by the process that copies the database, too", function* () {
+    const { config, folder } = yield* makeOne
+    const daemon = yield* startTilld(["serve", "--config", config])
+    yield* daemon.line('"listening"')
+    const report = `process.on("exit", () => process.send && console.error("copied", process.listenerCount("SIGUSR1"), ...process.execArgv))`
+    const { stderr } = yield* tilld(["backup", join(folder, "copy.db"), "--config", config], {
+      env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(report)}` }
     })
-  )
+    // Also by a command, which does not run with the flag itself.
+    expect(stderr).toContain(`${["copied 1", ...fromTheStart].join(" ")}\n`)
+  })
 })
 
 it.scopedLive.each(["serve", "keys", "--version"])("tilld %s does not run with an open inspector", (command) =>
@@ -102,30 +97,28 @@ it.scopedLive.each(["serve", "keys", "--version"])("tilld %s does not run with a
   )
 )
 
-it.scopedLive("a daemon that a release starts has Node leave SIGUSR1 alone, where it can", () =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const place = (path: string) => {
-      mkdirSync(dirname(join(folder, path)), { recursive: true })
-      return join(folder, path)
-    }
-    cpSync(join(root, "scripts/release/tilld"), place("current/bin/tilld"))
-    symlinkSync(join(folder, "current/bin/tilld"), place("bin/tilld"))
-    const program = place("current/dist/tilld.js")
-    writeFileSync(program, "console.log(JSON.stringify([process.execArgv, ...process.argv.slice(1)]))")
-    const saidBy = (...words: ReadonlyArray<string>) =>
-      Effect.map(
-        Effect.flatMap(start(join(folder, "bin/tilld"), words), ({ ended }) => ended),
-        ({ stdout }) => JSON.parse(stdout)
-      )
-    const always = ["--max-semi-space-size=4", "--no-parallel-scavenge"]
-    expect(yield* saidBy("serve", "of two words")).toEqual([
-      [...fromTheStart, ...always],
-      program,
-      "serve",
-      "of two words"
-    ])
-    // Asking Node takes as long as a start of Node: a daemon alone, which runs for months, is worth that.
-    expect(yield* saidBy("keys")).toEqual([always, program, "keys"])
-  })
-)
+liveTest("a daemon that a release starts has Node leave SIGUSR1 alone, where it can", function* () {
+  const folder = yield* temporaryFolder
+  const place = (path: string) => {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    return join(folder, path)
+  }
+  cpSync(join(root, "scripts/release/tilld"), place("current/bin/tilld"))
+  symlinkSync(join(folder, "current/bin/tilld"), place("bin/tilld"))
+  const program = place("current/dist/tilld.js")
+  writeFileSync(program, "console.log(JSON.stringify([process.execArgv, ...process.argv.slice(1)]))")
+  const saidBy = (...words: ReadonlyArray<string>) =>
+    Effect.map(
+      Effect.flatMap(start(join(folder, "bin/tilld"), words), ({ ended }) => ended),
+      ({ stdout }) => JSON.parse(stdout)
+    )
+  const always = ["--max-semi-space-size=4", "--no-parallel-scavenge"]
+  expect(yield* saidBy("serve", "of two words")).toEqual([
+    [...fromTheStart, ...always],
+    program,
+    "serve",
+    "of two words"
+  ])
+  // Asking Node takes as long as a start of Node: a daemon alone, which runs for months, is worth that.
+  expect(yield* saidBy("keys")).toEqual([always, program, "keys"])
+})

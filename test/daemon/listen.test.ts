@@ -2,10 +2,11 @@ import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { verifyWebhook } from "../../src/client/index.ts"
 import { type Chains, type Daemon, localChain, makeHome, serve } from "../lib/daemon.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
 
@@ -101,72 +102,69 @@ const listenTo = (daemon: Pick<Daemon, "url" | "key">, forwardTo: string, ...mor
   })
 
 describe("tilld listen", () => {
-  it.scopedLive("sends what a webhook would send, signed, and prints the status", () =>
-    Effect.gen(function* () {
-      const { daemon } = yield* shop
-      const { next, url } = yield* developer(418)
-      const listening = yield* listenTo(daemon, url)
-      yield* listening.line("tilld: listening, from the start")
-      const { id } = yield* daemon.create(order)
-      const { body, headers } = yield* next
-      const event = yield* Effect.promise(() =>
-        verifyWebhook(body, String(headers["x-service-signature"]), listening.secret)
-      )
-      expect(event).toMatchObject({ event: "payment.created", data: { id } })
-      expect(headers).toMatchObject({
-        "content-type": "application/json",
-        "user-agent": expect.stringMatching(/^tilld\/\d/),
-        "webhook-id": event.id
-      })
-      expect(headers["webhook-signature"]).toMatch(/^v1,/)
-      expect(yield* listening.eventOf(id)).toEqual({
-        time: expect.stringMatching(/Z$/),
-        event: "payment.created",
-        id: event.id,
-        payment: id,
-        status: 418,
-        durationMillis: expect.any(Number)
-      })
-      const { code, stderr } = yield* listening.end("SIGINT")
-      expect(code).toBe(0)
-      expect(stderr).toContain(`tilld: to continue where this ended: --after ${event.id}`)
+  liveTest("sends what a webhook would send, signed, and prints the status", function* () {
+    const { daemon } = yield* shop
+    const { next, url } = yield* developer(418)
+    const listening = yield* listenTo(daemon, url)
+    yield* listening.line("tilld: listening, from the start")
+    const { id } = yield* daemon.create(order)
+    const { body, headers } = yield* next
+    const event = yield* Effect.promise(() =>
+      verifyWebhook(body, String(headers["x-service-signature"]), listening.secret)
+    )
+    expect(event).toMatchObject({ event: "payment.created", data: { id } })
+    expect(headers).toMatchObject({
+      "content-type": "application/json",
+      "user-agent": expect.stringMatching(/^tilld\/\d/),
+      "webhook-id": event.id
     })
-  )
-
-  it.scopedLive("continues at its position when the connection comes back, and in another session", () =>
-    Effect.gen(function* () {
-      const { daemon, home } = yield* shop
-      const way = yield* wayTo(daemon.url)
-      const { next, url, waiting } = yield* developer(200)
-      const ids: Array<string> = []
-      const create = (on: Daemon) => Effect.map(on.create(order), ({ id }) => void ids.push(id))
-      const listening = yield* listenTo({ url: way.url, key: daemon.key }, url)
-      yield* listening.line("tilld: listening, from the start")
-      yield* create(daemon)
-      const { id: first } = yield* listening.eventOf(ids[0] ?? "")
-      yield* way.close
-      yield* listening.line("connecting again")
-      yield* Effect.replicateEffect(create(daemon), 3)
-      yield* way.open
-      yield* listening.line(`tilld: listening, after ${first}`)
-      yield* create(daemon)
-      const { id: last } = yield* listening.eventOf(ids.at(-1) ?? "")
-      expect((yield* listening.end("SIGTERM")).stderr).toContain(`--after ${last}`)
-
-      yield* create(daemon)
-      expect((yield* daemon.end("SIGTERM")).code).toBe(0)
-      const again = yield* serve(home, daemon.key)
-      const resumed = yield* listenTo(again, url, "--after", last)
-      yield* create(again)
-      yield* resumed.eventOf(ids.at(-1) ?? "")
-      const sent = yield* Effect.replicateEffect(next, ids.length)
-      expect(sent.map(({ body }) => JSON.parse(body).data.id)).toEqual(ids)
-      expect(yield* waiting).toBe(0)
+    expect(headers["webhook-signature"]).toMatch(/^v1,/)
+    expect(yield* listening.eventOf(id)).toEqual({
+      time: expect.stringMatching(/Z$/),
+      event: "payment.created",
+      id: event.id,
+      payment: id,
+      status: 418,
+      durationMillis: expect.any(Number)
     })
-  )
+    const { code, stderr } = yield* listening.end("SIGINT")
+    expect(code).toBe(0)
+    expect(stderr).toContain(`tilld: to continue where this ended: --after ${event.id}`)
+  })
 
-  it.scopedLive("outlives a receiver that is down or answers 500, and leaves out kinds that were not asked for", () =>
-    Effect.gen(function* () {
+  liveTest("continues at its position when the connection comes back, and in another session", function* () {
+    const { daemon, home } = yield* shop
+    const way = yield* wayTo(daemon.url)
+    const { next, url, waiting } = yield* developer(200)
+    const ids: Array<string> = []
+    const create = (on: Daemon) => Effect.map(on.create(order), ({ id }) => void ids.push(id))
+    const listening = yield* listenTo({ url: way.url, key: daemon.key }, url)
+    yield* listening.line("tilld: listening, from the start")
+    yield* create(daemon)
+    const { id: first } = yield* listening.eventOf(ids[0] ?? "")
+    yield* way.close
+    yield* listening.line("connecting again")
+    yield* Effect.replicateEffect(create(daemon), 3)
+    yield* way.open
+    yield* listening.line(`tilld: listening, after ${first}`)
+    yield* create(daemon)
+    const { id: last } = yield* listening.eventOf(ids.at(-1) ?? "")
+    expect((yield* listening.end("SIGTERM")).stderr).toContain(`--after ${last}`)
+
+    yield* create(daemon)
+    expect((yield* daemon.end("SIGTERM")).code).toBe(0)
+    const again = yield* serve(home, daemon.key)
+    const resumed = yield* listenTo(again, url, "--after", last)
+    yield* create(again)
+    yield* resumed.eventOf(ids.at(-1) ?? "")
+    const sent = yield* Effect.replicateEffect(next, ids.length)
+    expect(sent.map(({ body }) => JSON.parse(body).data.id)).toEqual(ids)
+    expect(yield* waiting).toBe(0)
+  })
+
+  liveTest(
+    "outlives a receiver that is down or answers 500, and leaves out kinds that were not asked for",
+    function* () {
       const { daemon } = yield* shop
       const { url } = yield* developer(500)
       const nobody = yield* Effect.scoped(developer(200))
@@ -189,109 +187,99 @@ describe("tilld listen", () => {
       // It has also seen the events that it left out.
       const { id: event } = yield* failing.eventOf(id)
       expect(stderr).toContain(`--after ${event}`)
-    })
+    }
   )
 
-  it.scopedLive("says when events after its position were deleted", () =>
-    Effect.gen(function* () {
-      const { daemon } = yield* shop
-      const { url } = yield* developer(200)
-      const { id } = yield* daemon.create(order)
-      const forgotten = `evt_${"x".repeat(22)}`
-      const listening = yield* listenTo(daemon, url, "--after", forgotten)
-      yield* listening.line(`tilld: ${forgotten} is no longer stored: some events may be missing`)
-      expect(yield* listening.eventOf(id)).toMatchObject({ status: 200 })
-    })
-  )
+  liveTest("says when events after its position were deleted", function* () {
+    const { daemon } = yield* shop
+    const { url } = yield* developer(200)
+    const { id } = yield* daemon.create(order)
+    const forgotten = `evt_${"x".repeat(22)}`
+    const listening = yield* listenTo(daemon, url, "--after", forgotten)
+    yield* listening.line(`tilld: ${forgotten} is no longer stored: some events may be missing`)
+    expect(yield* listening.eventOf(id)).toMatchObject({ status: 200 })
+  })
 
-  it.scopedLive("says where to continue also when it ends because the server refuses", () =>
-    Effect.gen(function* () {
-      const event = `evt_${"x".repeat(22)}`
-      let asked = 0
-      const url = yield* listenOn((_, response) => {
-        if (asked++ > 0) return response.writeHead(403).end('{"error":{"message":"The key was revoked."}}')
-        return response.writeHead(200, { "content-type": "text/event-stream" }).end(`id: ${event}\n\n`)
+  liveTest("says where to continue also when it ends because the server refuses", function* () {
+    const event = `evt_${"x".repeat(22)}`
+    let asked = 0
+    const url = yield* listenOn((_, response) => {
+      if (asked++ > 0) return response.writeHead(403).end('{"error":{"message":"The key was revoked."}}')
+      return response.writeHead(200, { "content-type": "text/event-stream" }).end(`id: ${event}\n\n`)
+    })
+    const args = ["listen", "--forward-to", "http://127.0.0.1:1", "--api-url", url]
+    const { code, stderr } = yield* tilld(args, { env: { TILLD_API_KEY: `svc_test_${"a".repeat(49)}` } })
+    expect(code).toBe(1)
+    expect(stderr).toContain("403: The key was revoked.")
+    expect(stderr).toContain(`tilld: to continue where this ended: --after ${event}`)
+  })
+
+  liveTest("signs with one secret in all sessions of a user, or with that of a file", function* () {
+    const folder = yield* temporaryFolder
+    const { url } = yield* developer(200)
+    const env = { TILLD_API_KEY: `svc_test_${"a".repeat(49)}`, XDG_CONFIG_HOME: folder }
+    const args = ["listen", "--forward-to", url, "--api-url", "http://127.0.0.1:1", "--json"]
+    const secretOf = (more: ReadonlyArray<string> = [], input = "") =>
+      Effect.gen(function* () {
+        const running = yield* startTilld([...args, ...more], { env, input })
+        const { secret } = JSON.parse(yield* running.line('"secret"'))
+        yield* running.end("SIGINT")
+        return String(secret)
       })
-      const args = ["listen", "--forward-to", "http://127.0.0.1:1", "--api-url", url]
-      const { code, stderr } = yield* tilld(args, { env: { TILLD_API_KEY: `svc_test_${"a".repeat(49)}` } })
-      expect(code).toBe(1)
-      expect(stderr).toContain("403: The key was revoked.")
-      expect(stderr).toContain(`tilld: to continue where this ended: --after ${event}`)
-    })
-  )
+    const kept = join(folder, "tilld/listen.secret")
+    const first = yield* secretOf()
+    expect([readFileSync(kept, "utf8"), statSync(kept).mode & 0o777]).toEqual([`${first}\n`, 0o600])
+    expect(first).toMatch(/^whsec_[\w+/]{43}=$/)
+    expect(yield* secretOf()).toBe(first)
 
-  it.scopedLive("signs with one secret in all sessions of a user, or with that of a file", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const { url } = yield* developer(200)
-      const env = { TILLD_API_KEY: `svc_test_${"a".repeat(49)}`, XDG_CONFIG_HOME: folder }
-      const args = ["listen", "--forward-to", url, "--api-url", "http://127.0.0.1:1", "--json"]
-      const secretOf = (more: ReadonlyArray<string> = [], input = "") =>
-        Effect.gen(function* () {
-          const running = yield* startTilld([...args, ...more], { env, input })
-          const { secret } = JSON.parse(yield* running.line('"secret"'))
-          yield* running.end("SIGINT")
-          return String(secret)
-        })
-      const kept = join(folder, "tilld/listen.secret")
-      const first = yield* secretOf()
-      expect([readFileSync(kept, "utf8"), statSync(kept).mode & 0o777]).toEqual([`${first}\n`, 0o600])
-      expect(first).toMatch(/^whsec_[\w+/]{43}=$/)
-      expect(yield* secretOf()).toBe(first)
+    const own = join(folder, "shop/secret")
+    const made = yield* secretOf(["--secret", own])
+    expect([made === first, statSync(own).mode & 0o777]).toEqual([false, 0o600])
+    expect(yield* secretOf(["--secret", own])).toBe(made)
+    expect(yield* secretOf(["--secret", "-"], "whsec_0123456789abcdef\n")).toBe("whsec_0123456789abcdef")
 
-      const own = join(folder, "shop/secret")
-      const made = yield* secretOf(["--secret", own])
-      expect([made === first, statSync(own).mode & 0o777]).toEqual([false, 0o600])
-      expect(yield* secretOf(["--secret", own])).toBe(made)
-      expect(yield* secretOf(["--secret", "-"], "whsec_0123456789abcdef\n")).toBe("whsec_0123456789abcdef")
+    const refused = (secret: string) => tilld([...args, "--secret", secret], { env })
+    const inline = yield* refused("whsec_0123456789abcdef")
+    expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
+    chmodSync(own, 0o644)
+    const open = yield* refused(own)
+    expect(open).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(`chmod 600 ${own}`) })
+    writeFileSync(kept, "whsec_short")
+    const short = yield* refused(kept)
+    expect(short).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(`in ${kept} must be whsec_`) })
+    const folderless = yield* refused("/dev/null/secret")
+    expect(folderless).toMatchObject({ code: 2, stderr: expect.stringContaining("name another file with --secret") })
+  })
 
-      const refused = (secret: string) => tilld([...args, "--secret", secret], { env })
-      const inline = yield* refused("whsec_0123456789abcdef")
-      expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
-      chmodSync(own, 0o644)
-      const open = yield* refused(own)
-      expect(open).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(`chmod 600 ${own}`) })
-      writeFileSync(kept, "whsec_short")
-      const short = yield* refused(kept)
-      expect(short).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(`in ${kept} must be whsec_`) })
-      const folderless = yield* refused("/dev/null/secret")
-      expect(folderless).toMatchObject({ code: 2, stderr: expect.stringContaining("name another file with --secret") })
-    })
-  )
+  liveTest("ends at once on Ctrl-C, also while no one answers", function* () {
+    const asked = yield* Queue.unbounded<void>()
+    const url = yield* listenOn(() => void asked.unsafeOffer(undefined))
+    const listening = yield* listenTo({ url, key: `svc_test_${"a".repeat(49)}` }, "http://127.0.0.1:1")
+    yield* Queue.take(asked)
+    expect((yield* listening.end("SIGINT")).code).toBe(0)
+  })
 
-  it.scopedLive("ends at once on Ctrl-C, also while no one answers", () =>
-    Effect.gen(function* () {
-      const asked = yield* Queue.unbounded<void>()
-      const url = yield* listenOn(() => void asked.unsafeOffer(undefined))
-      const listening = yield* listenTo({ url, key: `svc_test_${"a".repeat(49)}` }, "http://127.0.0.1:1")
-      yield* Queue.take(asked)
-      expect((yield* listening.end("SIGINT")).code).toBe(0)
-    })
-  )
-
-  it.scopedLive("ends with 1 where it cannot listen ever, and with 2 where the command line is wrong", () =>
-    Effect.gen(function* () {
-      const { daemon } = yield* shop
-      const elsewhere = yield* listenOn((_, response) => response.end("<html>A page</html>"))
-      const listen = (args: ReadonlyArray<string>, key?: string) =>
-        Effect.map(
-          tilld(["listen", ...args], key === undefined ? {} : { env: { TILLD_API_KEY: key } }),
-          ({ code, stderr }) => [code, stderr]
-        )
-      const to = ["--forward-to", "http://127.0.0.1:1", "--api-url"]
-      const says = (text: string) => expect.stringContaining(text)
-      const cases = [
-        [[...to, daemon.url], `svc_test_${"a".repeat(49)}`, 1, "401: The API key is invalid"],
-        [[...to, `${daemon.url}/api`], daemon.key, 1, "404: There is nothing at this path."],
-        [[...to, elsewhere], daemon.key, 1, "not with a stream of events: is it a tilld?"],
-        [[...to, daemon.url], undefined, 2, "TILLD_API_KEY is not set"],
-        [[...to, daemon.url], "secret", 2, "TILLD_API_KEY is no API key"],
-        [[...to, "localhost:8080"], daemon.key, 2, "--api-url must be an http or https URL"],
-        [["--forward-to", "localhost:3000"], daemon.key, 2, "--forward-to must be an http or https URL"],
-        [["--forward-to", "http://localhost", "--events", "paid"], daemon.key, 2, '"paid" is none of'],
-        [["--forward-to", "http://localhost", "--after", "5"], daemon.key, 2, "--after must be the id of an event"]
-      ] as const
-      for (const [args, key, code, message] of cases) expect(yield* listen(args, key)).toEqual([code, says(message)])
-    })
-  )
+  liveTest("ends with 1 where it cannot listen ever, and with 2 where the command line is wrong", function* () {
+    const { daemon } = yield* shop
+    const elsewhere = yield* listenOn((_, response) => response.end("<html>A page</html>"))
+    const listen = (args: ReadonlyArray<string>, key?: string) =>
+      Effect.map(
+        tilld(["listen", ...args], key === undefined ? {} : { env: { TILLD_API_KEY: key } }),
+        ({ code, stderr }) => [code, stderr]
+      )
+    const to = ["--forward-to", "http://127.0.0.1:1", "--api-url"]
+    const says = (text: string) => expect.stringContaining(text)
+    const cases = [
+      [[...to, daemon.url], `svc_test_${"a".repeat(49)}`, 1, "401: The API key is invalid"],
+      [[...to, `${daemon.url}/api`], daemon.key, 1, "404: There is nothing at this path."],
+      [[...to, elsewhere], daemon.key, 1, "not with a stream of events: is it a tilld?"],
+      [[...to, daemon.url], undefined, 2, "TILLD_API_KEY is not set"],
+      [[...to, daemon.url], "secret", 2, "TILLD_API_KEY is no API key"],
+      [[...to, "localhost:8080"], daemon.key, 2, "--api-url must be an http or https URL"],
+      [["--forward-to", "localhost:3000"], daemon.key, 2, "--forward-to must be an http or https URL"],
+      [["--forward-to", "http://localhost", "--events", "paid"], daemon.key, 2, '"paid" is none of'],
+      [["--forward-to", "http://localhost", "--after", "5"], daemon.key, 2, "--after must be the id of an event"]
+    ] as const
+    for (const [args, key, code, message] of cases) expect(yield* listen(args, key)).toEqual([code, says(message)])
+  })
 })

@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { appendFileSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { adminOf } from "../lib/admin.ts"
@@ -11,6 +11,7 @@ import { startFaultProxy } from "../lib/faultProxy.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { needs } from "../lib/needs.ts"
 import { readScrape, type Scrape } from "../lib/prometheus.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { root } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -53,152 +54,138 @@ const shop = Effect.gen(function* () {
 })
 
 describe("metrics", () => {
-  it.scopedLive("count a payment that is paid and delivered", () =>
-    Effect.gen(function* () {
-      const { chain, daemon, endpoint, inbox, other, scrape, until } = yield* shop
-      yield* endpoint("/hook")
-      const before = yield* scrape
-      expect(before.value("tilld_payments_total", { event: "created" })).toBe(0)
-      expect(before.value("tilld_webhook_attempts_total", { outcome: "delivered" })).toBe(0)
-      expect(before.value("tilld_build_info", { version: "0.1.0", node: process.version })).toBe(1)
+  liveTest("count a payment that is paid and delivered", function* () {
+    const { chain, daemon, endpoint, inbox, other, scrape, until } = yield* shop
+    yield* endpoint("/hook")
+    const before = yield* scrape
+    expect(before.value("tilld_payments_total", { event: "created" })).toBe(0)
+    expect(before.value("tilld_webhook_attempts_total", { outcome: "delivered" })).toBe(0)
+    expect(before.value("tilld_build_info", { version: "0.1.0", node: process.version })).toBe(1)
 
-      const payment = yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
-      yield* daemon.create(order)
-      expect((yield* scrape).value("tilld_open_payments", network)).toBe(2)
-      yield* chain.mine()
-      yield* daemon.hasRead(chain)
-      yield* other.set("drop")
-      yield* pay(chain, payment)
-      yield* chain.mine(confirmations)
-      for (const path of ["/hook", "/own"]) {
-        yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
-      }
-      yield* daemon.payment(payment)
+    const payment = yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
+    yield* daemon.create(order)
+    expect((yield* scrape).value("tilld_open_payments", network)).toBe(2)
+    yield* chain.mine()
+    yield* daemon.hasRead(chain)
+    yield* other.set("drop")
+    yield* pay(chain, payment)
+    yield* chain.mine(confirmations)
+    for (const path of ["/hook", "/own"]) {
+      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+    }
+    yield* daemon.payment(payment)
 
-      const after = yield* until(
-        (scrape) => scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === 7
-      )
-      for (const [event, count] of Object.entries({ created: 2, detecting: 1, confirmed: 1, expired: 0, failed: 0 })) {
-        expect(after.value("tilld_payments_total", { event }), event).toBe(count)
-      }
-      expect(after.value("tilld_open_payments", network)).toBe(1)
-      expect(after.value("tilld_webhook_attempt_duration_seconds_count")).toBe(7)
-      expect(after.value("tilld_webhook_deliveries_failed_total")).toBe(0)
-      const created = { route: "/v1/payments", method: "POST" }
-      expect(after.value("tilld_http_requests_total", { ...created, status: "2xx" })).toBe(2)
-      expect(after.value("tilld_http_request_duration_seconds_count", created)).toBe(2)
-      const got = { route: "/v1/payments/:id", method: "GET", status: "2xx" }
-      expect(after.value("tilld_http_requests_total", got)).toBe(1)
+    const after = yield* until((scrape) => scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === 7)
+    for (const [event, count] of Object.entries({ created: 2, detecting: 1, confirmed: 1, expired: 0, failed: 0 })) {
+      expect(after.value("tilld_payments_total", { event }), event).toBe(count)
+    }
+    expect(after.value("tilld_open_payments", network)).toBe(1)
+    expect(after.value("tilld_webhook_attempt_duration_seconds_count")).toBe(7)
+    expect(after.value("tilld_webhook_deliveries_failed_total")).toBe(0)
+    const created = { route: "/v1/payments", method: "POST" }
+    expect(after.value("tilld_http_requests_total", { ...created, status: "2xx" })).toBe(2)
+    expect(after.value("tilld_http_request_duration_seconds_count", created)).toBe(2)
+    const got = { route: "/v1/payments/:id", method: "GET", status: "2xx" }
+    expect(after.value("tilld_http_requests_total", got)).toBe(1)
 
-      const { number } = yield* Effect.orDie(chain.head)
-      expect(after.value("tilld_chain_head_block", network)).toBe(number)
-      expect(after.value("tilld_chain_lag_blocks", network)).toBe(0)
-      expect(after.value("tilld_chain_ready", network)).toBe(1)
-      expect(after.value("tilld_chain_head_age_seconds", network)).toBeLessThan(60)
-      expect(after.value("tilld_chain_provider_usable", { ...network, provider: "0" })).toBe(1)
-      // It is in cooldown for moments only, so that its gauge may be either: its failure count stays.
-      expect([0, 1]).toContain(after.value("tilld_chain_provider_usable", { ...network, provider: "1" }))
-      // Which call met it first depends on whether it had been checked before.
-      expect(after.labelled("tilld_rpc_calls_total", "outcome")).toContain("unreachable")
-      const heads = { ...network, method: "eth_getBlockByNumber", outcome: "ok" }
-      expect(after.value("tilld_rpc_calls_total", heads)).toBeGreaterThan(confirmations)
+    const { number } = yield* Effect.orDie(chain.head)
+    expect(after.value("tilld_chain_head_block", network)).toBe(number)
+    expect(after.value("tilld_chain_lag_blocks", network)).toBe(0)
+    expect(after.value("tilld_chain_ready", network)).toBe(1)
+    expect(after.value("tilld_chain_head_age_seconds", network)).toBeLessThan(60)
+    expect(after.value("tilld_chain_provider_usable", { ...network, provider: "0" })).toBe(1)
+    // It is in cooldown for moments only, so that its gauge may be either: its failure count stays.
+    expect([0, 1]).toContain(after.value("tilld_chain_provider_usable", { ...network, provider: "1" }))
+    // Which call met it first depends on whether it had been checked before.
+    expect(after.labelled("tilld_rpc_calls_total", "outcome")).toContain("unreachable")
+    const heads = { ...network, method: "eth_getBlockByNumber", outcome: "ok" }
+    expect(after.value("tilld_rpc_calls_total", heads)).toBeGreaterThan(confirmations)
 
-      expect(after.value("tilld_price_usable", { currency: "ETH" })).toBe(1)
-      expect(after.value("tilld_price_usable", { currency: "EUR" })).toBe(0)
-      expect(after.value("tilld_price_age_seconds", { currency: "ETH", source: "fixed" })).toBe(0)
-      expect(after.value("tilld_price_spread_ratio", { currency: "ETH" })).toBeUndefined()
+    expect(after.value("tilld_price_usable", { currency: "ETH" })).toBe(1)
+    expect(after.value("tilld_price_usable", { currency: "EUR" })).toBe(0)
+    expect(after.value("tilld_price_age_seconds", { currency: "ETH", source: "fixed" })).toBe(0)
+    expect(after.value("tilld_price_spread_ratio", { currency: "ETH" })).toBeUndefined()
 
-      const [commits = 0, commands = 0] = ["commits", "commands"].map((what) =>
-        after.value(`tilld_store_${what}_total`)
-      )
-      expect(commits).toBeGreaterThan(before.value("tilld_store_commits_total") ?? 0)
-      expect(commands).toBeGreaterThanOrEqual(commits)
-      expect(after.value("tilld_store_readable")).toBe(1)
-      expect(after.value("tilld_store_file_bytes", { file: "database" })).toBeGreaterThan(10_000)
-      expect(after.value("tilld_store_file_bytes", { file: "wal" })).toBeGreaterThan(10_000)
-      expect(after.value("tilld_process_resident_memory_bytes")).toBeGreaterThan(20e6)
-      expect(after.value("tilld_process_cpu_seconds_total")).toBeGreaterThan(
-        before.value("tilld_process_cpu_seconds_total") ?? Number.NaN
-      )
-      expect(after.value("tilld_event_loop_lag_max_seconds")).toBeGreaterThanOrEqual(0)
+    const [commits = 0, commands = 0] = ["commits", "commands"].map((what) => after.value(`tilld_store_${what}_total`))
+    expect(commits).toBeGreaterThan(before.value("tilld_store_commits_total") ?? 0)
+    expect(commands).toBeGreaterThanOrEqual(commits)
+    expect(after.value("tilld_store_readable")).toBe(1)
+    expect(after.value("tilld_store_file_bytes", { file: "database" })).toBeGreaterThan(10_000)
+    expect(after.value("tilld_store_file_bytes", { file: "wal" })).toBeGreaterThan(10_000)
+    expect(after.value("tilld_process_resident_memory_bytes")).toBeGreaterThan(20e6)
+    expect(after.value("tilld_process_cpu_seconds_total")).toBeGreaterThan(
+      before.value("tilld_process_cpu_seconds_total") ?? Number.NaN
+    )
+    expect(after.value("tilld_event_loop_lag_max_seconds")).toBeGreaterThanOrEqual(0)
+  })
+
+  liveTest("show a backlog where a receiver hangs, and its receiver", function* () {
+    const { daemon, endpoint, inbox, until } = yield* shop
+    const [hanging, answering] = [yield* endpoint("/hangs"), yield* endpoint("/answers")]
+    yield* inbox.behave(({ path }) => (path === "/answers" ? 204 : Effect.never))
+    const payments = 20
+    for (let i = 0; i < payments; i++) yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
+    const waits = yield* until(
+      (scrape) =>
+        scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === payments &&
+        (scrape.value("tilld_webhook_oldest_due_age_seconds") ?? 0) > 1
+    )
+    expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: hanging })).toBe(payments)
+    expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(payments)
+    expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: answering })).toBeUndefined()
+    expect(waits.value("tilld_webhook_due_deliveries")).toBe(2 * payments)
+  })
+
+  liveTest("count attempts by how they ended", function* () {
+    const { daemon, inbox, until } = yield* shop
+    yield* inbox.behave(({ path }) => ({ status: Number(path.slice(1)), headers: { location: "/" } }))
+    for (const status of [200, 302, 404, 503]) {
+      yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/${status}` })
+    }
+    yield* daemon.create({ ...order, webhookUrl: "https://127.0.0.1:1/" })
+    const after = yield* until((scrape) => scrape.value("tilld_webhook_attempt_duration_seconds_count") === 5)
+    for (const outcome of ["delivered", "http_3xx", "http_4xx", "http_5xx", "connection_refused"]) {
+      expect(after.value("tilld_webhook_attempts_total", { outcome }), outcome).toBe(1)
+    }
+    expect(after.value("tilld_webhook_attempts_total", { outcome: "timeout" })).toBe(0)
+    // Scheduled again, and not due.
+    expect(after.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(4)
+    expect(after.value("tilld_webhook_due_deliveries")).toBe(0)
+    expect(after.value("tilld_webhook_oldest_due_age_seconds")).toBe(0)
+  })
+
+  liveTest("are answered while the store is busy, and keep no path, method or key of a client", function* () {
+    const { daemon, scrape } = yield* shop
+    const stranger = yield* makeClient(daemon.url)
+    const creates = Effect.forEach(
+      Array.from({ length: 300 }, (_, i) => `busy ${i}`),
+      (merchantRef) => daemon.call("POST", "/v1/payments", { ...order, merchantRef }),
+      { concurrency: 32, discard: true }
+    )
+    const paths = ["/v1/payments/pay_made-up", "/made-up", "/made-up?x=made-up", "/v1/made-up%ff"]
+    const asked = Effect.forEach(paths, (path) => stranger("PATCH", path, { key: "made-up" }), {
+      concurrency: 1
     })
-  )
+    const scrapes = Effect.replicateEffect(scrape, 5, { concurrency: 2 })
+    yield* Effect.all([creates, asked, scrapes], { concurrency: "unbounded" })
+    const after = yield* scrape
+    const labels = after.samples.flatMap((sample) => Object.values(sample.labels))
+    expect(labels.filter((label) => /made-up|PATCH/.test(label))).toEqual([])
+    expect(after.value("tilld_http_requests_total", { route: "none", status: "4xx" })).toBe(3)
+    expect(after.value("tilld_http_requests_total", { route: "/v1/payments/:id", method: "other" })).toBe(1)
+    expect(after.value("tilld_payments_total", { event: "created" })).toBe(300)
+  })
 
-  it.scopedLive("show a backlog where a receiver hangs, and its receiver", () =>
-    Effect.gen(function* () {
-      const { daemon, endpoint, inbox, until } = yield* shop
-      const [hanging, answering] = [yield* endpoint("/hangs"), yield* endpoint("/answers")]
-      yield* inbox.behave(({ path }) => (path === "/answers" ? 204 : Effect.never))
-      const payments = 20
-      for (let i = 0; i < payments; i++) yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
-      const waits = yield* until(
-        (scrape) =>
-          scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === payments &&
-          (scrape.value("tilld_webhook_oldest_due_age_seconds") ?? 0) > 1
-      )
-      expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: hanging })).toBe(payments)
-      expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(payments)
-      expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: answering })).toBeUndefined()
-      expect(waits.value("tilld_webhook_due_deliveries")).toBe(2 * payments)
-    })
-  )
-
-  it.scopedLive("count attempts by how they ended", () =>
-    Effect.gen(function* () {
-      const { daemon, inbox, until } = yield* shop
-      yield* inbox.behave(({ path }) => ({ status: Number(path.slice(1)), headers: { location: "/" } }))
-      for (const status of [200, 302, 404, 503]) {
-        yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/${status}` })
-      }
-      yield* daemon.create({ ...order, webhookUrl: "https://127.0.0.1:1/" })
-      const after = yield* until((scrape) => scrape.value("tilld_webhook_attempt_duration_seconds_count") === 5)
-      for (const outcome of ["delivered", "http_3xx", "http_4xx", "http_5xx", "connection_refused"]) {
-        expect(after.value("tilld_webhook_attempts_total", { outcome }), outcome).toBe(1)
-      }
-      expect(after.value("tilld_webhook_attempts_total", { outcome: "timeout" })).toBe(0)
-      // Scheduled again, and not due.
-      expect(after.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(4)
-      expect(after.value("tilld_webhook_due_deliveries")).toBe(0)
-      expect(after.value("tilld_webhook_oldest_due_age_seconds")).toBe(0)
-    })
-  )
-
-  it.scopedLive("are answered while the store is busy, and keep no path, method or key of a client", () =>
-    Effect.gen(function* () {
-      const { daemon, scrape } = yield* shop
-      const stranger = yield* makeClient(daemon.url)
-      const creates = Effect.forEach(
-        Array.from({ length: 300 }, (_, i) => `busy ${i}`),
-        (merchantRef) => daemon.call("POST", "/v1/payments", { ...order, merchantRef }),
-        { concurrency: 32, discard: true }
-      )
-      const paths = ["/v1/payments/pay_made-up", "/made-up", "/made-up?x=made-up", "/v1/made-up%ff"]
-      const asked = Effect.forEach(paths, (path) => stranger("PATCH", path, { key: "made-up" }), {
-        concurrency: 1
-      })
-      const scrapes = Effect.replicateEffect(scrape, 5, { concurrency: 2 })
-      yield* Effect.all([creates, asked, scrapes], { concurrency: "unbounded" })
-      const after = yield* scrape
-      const labels = after.samples.flatMap((sample) => Object.values(sample.labels))
-      expect(labels.filter((label) => /made-up|PATCH/.test(label))).toEqual([])
-      expect(after.value("tilld_http_requests_total", { route: "none", status: "4xx" })).toBe(3)
-      expect(after.value("tilld_http_requests_total", { route: "/v1/payments/:id", method: "other" })).toBe(1)
-      expect(after.value("tilld_payments_total", { event: "created" })).toBe(300)
-    })
-  )
-
-  it.scopedLive("count requests beyond a limit", () =>
-    Effect.gen(function* () {
-      const chain = yield* localChain("base")
-      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-      const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0", TILLD_LIMITS__PER_MINUTE: "2" })
-      const admin = yield* adminOf(daemon)
-      for (let i = 0; i < 5; i++) yield* daemon.call("GET", "/v1/payments")
-      const scrape = readScrape((yield* admin("GET", "/metrics")).text)
-      expect(scrape.value("tilld_http_rate_limited_requests_total")).toBe(3)
-      expect(scrape.value("tilld_http_requests_total", { route: "/v1/payments", status: "2xx" })).toBe(2)
-    })
-  )
+  liveTest("count requests beyond a limit", function* () {
+    const chain = yield* localChain("base")
+    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+    const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0", TILLD_LIMITS__PER_MINUTE: "2" })
+    const admin = yield* adminOf(daemon)
+    for (let i = 0; i < 5; i++) yield* daemon.call("GET", "/v1/payments")
+    const scrape = readScrape((yield* admin("GET", "/metrics")).text)
+    expect(scrape.value("tilld_http_rate_limited_requests_total")).toBe(3)
+    expect(scrape.value("tilld_http_requests_total", { route: "/v1/payments", status: "2xx" })).toBe(2)
+  })
 })
 
 /** What the test reads of a Grafana dashboard; `npm run test:tools` compares all of it with Grafana's schema. */
@@ -221,73 +208,72 @@ describe("docs/monitoring.md", () => {
   const block = (language: string) =>
     [...section.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, "gm"))].map(([, code = ""]) => code)
 
-  it.scopedLive(
+  liveTest(
     "its section turns metrics on, its command reads them, its table, the rules and the dashboard name existing ones",
-    () =>
-      Effect.gen(function* () {
-        const [toml = ""] = block("toml")
-        const chain = yield* localChain("base")
-        const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-        // The port may be taken on this machine.
-        appendFileSync(home.config, toml.replace("port = 9090", "port = 0"))
-        const daemon = yield* serve(home)
-        const { annotations } = yield* daemon.logged("listening for the operator")
-        // A chain that was not read yet has no head and no age.
-        yield* daemon.hasRead(chain)
-        const address = `127.0.0.1:${annotations["port"]}`
-        const [command = ""] = block("sh")
-        const { stdout } = spawnSync("bash", ["-c", command.replace("127.0.0.1:9090", address)], { encoding: "utf8" })
-        expect(stdout).toMatch(/^tilld_webhook_oldest_due_age_seconds 0$/m)
+    function* () {
+      const [toml = ""] = block("toml")
+      const chain = yield* localChain("base")
+      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+      // The port may be taken on this machine.
+      appendFileSync(home.config, toml.replace("port = 9090", "port = 0"))
+      const daemon = yield* serve(home)
+      const { annotations } = yield* daemon.logged("listening for the operator")
+      // A chain that was not read yet has no head and no age.
+      yield* daemon.hasRead(chain)
+      const address = `127.0.0.1:${annotations["port"]}`
+      const [command = ""] = block("sh")
+      const { stdout } = spawnSync("bash", ["-c", command.replace("127.0.0.1:9090", address)], { encoding: "utf8" })
+      expect(stdout).toMatch(/^tilld_webhook_oldest_due_age_seconds 0$/m)
 
-        const admin = yield* makeClient(`http://${address}`)
-        const scrape = readScrape((yield* admin("GET", "/metrics")).text)
-        const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
-        const documented = rows.flatMap((row) => [
-          ...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)
-        ])
-        const labelsOf = new Map(documented.map(([, name = "", labels = ""]) => [name, labels]))
-        // Of no two sources, of no quota, and of what has not been asked for yet, there is nothing to show.
-        const mayBeAbsent = [
-          "tilld_account_quota_bytes",
-          "tilld_account_quota_used_ratio",
-          "tilld_price_spread_ratio",
-          "tilld_uncollected",
-          "tilld_backup_age_seconds",
-          "tilld_webhook_endpoint_failing_seconds",
-          "tilld_webhook_endpoint_last_success_timestamp_seconds",
-          "tilld_http_requests_total",
-          "tilld_http_request_duration_seconds"
-        ]
-        expect([...scrape.types.keys(), ...mayBeAbsent].sort()).toEqual([...labelsOf.keys()].sort())
-        for (const { labels, name } of scrape.samples) {
-          const family = scrape.types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "")
-          const { le: _, ...own } = labels
-          expect(Object.keys(own).join(","), name).toBe(labelsOf.get(family))
+      const admin = yield* makeClient(`http://${address}`)
+      const scrape = readScrape((yield* admin("GET", "/metrics")).text)
+      const rows = section.split("\n").filter((line) => line.startsWith("| `tilld_"))
+      const documented = rows.flatMap((row) => [
+        ...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)
+      ])
+      const labelsOf = new Map(documented.map(([, name = "", labels = ""]) => [name, labels]))
+      // Of no two sources, of no quota, and of what has not been asked for yet, there is nothing to show.
+      const mayBeAbsent = [
+        "tilld_account_quota_bytes",
+        "tilld_account_quota_used_ratio",
+        "tilld_price_spread_ratio",
+        "tilld_uncollected",
+        "tilld_backup_age_seconds",
+        "tilld_webhook_endpoint_failing_seconds",
+        "tilld_webhook_endpoint_last_success_timestamp_seconds",
+        "tilld_http_requests_total",
+        "tilld_http_request_duration_seconds"
+      ]
+      expect([...scrape.types.keys(), ...mayBeAbsent].sort()).toEqual([...labelsOf.keys()].sort())
+      for (const { labels, name } of scrape.samples) {
+        const family = scrape.types.has(name) ? name : name.replace(/_(bucket|sum|count)$/, "")
+        const { le: _, ...own } = labels
+        expect(Object.keys(own).join(","), name).toBe(labelsOf.get(family))
+      }
+      expect(block("yaml").join("\n")).toContain('targets: ["127.0.0.1:9090"]')
+      for (const file of ["tilld.rules.yml", "grafana-dashboard.json"]) {
+        expect(section).toContain(`config/${file}`)
+        const text = readFileSync(join(root, "config", file), "utf8")
+        const used = [...text.matchAll(/\b(tilld_\w+?)(?:_bucket)?\b/g)].map(([, name]) => name)
+        expect(used.length, file).toBeGreaterThan(20)
+        for (const name of used) expect([...labelsOf.keys()], file).toContain(name)
+        // Labels that an expression chooses by.
+        for (const [, name = "", matchers = ""] of text.matchAll(/\b(tilld_\w+)\{([^}]*)\}/g)) {
+          const chosen = [...matchers.matchAll(/(\w+)(?==~|!=|!~|=)/g)].map(([label]) => label)
+          const own = [...(labelsOf.get(name)?.split(",") ?? []), "instance"]
+          for (const label of chosen) if (!name.endsWith("_bucket")) expect(own, `${file}: ${name}`).toContain(label)
         }
-        expect(block("yaml").join("\n")).toContain('targets: ["127.0.0.1:9090"]')
-        for (const file of ["tilld.rules.yml", "grafana-dashboard.json"]) {
-          expect(section).toContain(`config/${file}`)
-          const text = readFileSync(join(root, "config", file), "utf8")
-          const used = [...text.matchAll(/\b(tilld_\w+?)(?:_bucket)?\b/g)].map(([, name]) => name)
-          expect(used.length, file).toBeGreaterThan(20)
-          for (const name of used) expect([...labelsOf.keys()], file).toContain(name)
-          // Labels that an expression chooses by.
-          for (const [, name = "", matchers = ""] of text.matchAll(/\b(tilld_\w+)\{([^}]*)\}/g)) {
-            const chosen = [...matchers.matchAll(/(\w+)(?==~|!=|!~|=)/g)].map(([label]) => label)
-            const own = [...(labelsOf.get(name)?.split(",") ?? []), "instance"]
-            for (const label of chosen) if (!name.endsWith("_bucket")) expect(own, `${file}: ${name}`).toContain(label)
-          }
-        }
-        const dashboard: Dashboard = JSON.parse(readFileSync(join(root, "config/grafana-dashboard.json"), "utf8"))
-        const ids = dashboard.panels.map(({ id }) => id)
-        expect(new Set(ids).size).toBe(ids.length)
-        for (const { gridPos, targets = [], type } of dashboard.panels) {
-          expect(gridPos.x + gridPos.w, `${type} of ${gridPos.y}`).toBeLessThanOrEqual(24)
-          expect(targets.length > 0).toBe(type !== "row")
-        }
-        const outcomes = new Set(scrape.labelled("tilld_webhook_attempts_total", "outcome"))
-        const [, listed = ""] = /An attempt's outcome is ([^.]*)\./.exec(section) ?? []
-        expect(new Set([...listed.matchAll(/`(\w+)`/g)].map(([, name]) => name))).toEqual(outcomes)
-      })
+      }
+      const dashboard: Dashboard = JSON.parse(readFileSync(join(root, "config/grafana-dashboard.json"), "utf8"))
+      const ids = dashboard.panels.map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      for (const { gridPos, targets = [], type } of dashboard.panels) {
+        expect(gridPos.x + gridPos.w, `${type} of ${gridPos.y}`).toBeLessThanOrEqual(24)
+        expect(targets.length > 0).toBe(type !== "row")
+      }
+      const outcomes = new Set(scrape.labelled("tilld_webhook_attempts_total", "outcome"))
+      const [, listed = ""] = /An attempt's outcome is ([^.]*)\./.exec(section) ?? []
+      expect(new Set([...listed.matchAll(/`(\w+)`/g)].map(([, name]) => name))).toEqual(outcomes)
+    }
   )
 })

@@ -1,10 +1,11 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { confirmations, type Daemon, FiveChains, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
 import { withoutUri } from "../lib/payments.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { tilldJson } from "../lib/tilld.ts"
 
 const endpointSecret = "whsec_a-secret-of-the-merchant"
@@ -58,7 +59,7 @@ const orders: ReadonlyArray<Order> = [
   { chain: "base", currency: "ETH", amount: "2000000000000000001" }
 ]
 
-layer(Layer.provideMerge(Shop.layer, FiveChains.layer), { excludeTestServices: true })("a payment", (it) => {
+liveSuite(Layer.provideMerge(Shop.layer, FiveChains.layer), "a payment", (test, it) => {
   const isConfirmed = (order: Order) =>
     Effect.gen(function* () {
       const { daemon, inbox, ownSecret } = yield* Shop
@@ -100,27 +101,25 @@ layer(Layer.provideMerge(Shop.layer, FiveChains.layer), { excludeTestServices: t
     )
   }
 
-  it.scoped("in parts is detected with the first, updated, and confirmed by the one that makes it whole", () =>
-    Effect.gen(function* () {
-      const { daemon, inbox } = yield* Shop
-      const webhookUrl = `${inbox.url}/parts`
-      const order = { chain: "base", currency: "USDC", amount: "1000", webhookUrl } as const
-      const chain = yield* chainOf(order)
-      const payment = yield* daemon.create(order)
-      const first = yield* pay(chain, { ...payment, amount: "400" })
-      yield* chain.mine()
-      const [, detecting] = yield* inbox.take("/endpoint", payment, "payment.created", "payment.detecting")
-      expect(detecting?.event.data).toMatchObject({ amountReceived: "400", amountRemaining: "600", txHash: first })
-      expect(detecting?.event.data.paymentUri).toMatch(/&uint256=600$/)
+  test("in parts is detected with the first, updated, and confirmed by the one that makes it whole", function* () {
+    const { daemon, inbox } = yield* Shop
+    const webhookUrl = `${inbox.url}/parts`
+    const order = { chain: "base", currency: "USDC", amount: "1000", webhookUrl } as const
+    const chain = yield* chainOf(order)
+    const payment = yield* daemon.create(order)
+    const first = yield* pay(chain, { ...payment, amount: "400" })
+    yield* chain.mine()
+    const [, detecting] = yield* inbox.take("/endpoint", payment, "payment.created", "payment.detecting")
+    expect(detecting?.event.data).toMatchObject({ amountReceived: "400", amountRemaining: "600", txHash: first })
+    expect(detecting?.event.data.paymentUri).toMatch(/&uint256=600$/)
 
-      const second = yield* pay(chain, { ...payment, amount: "600" })
-      yield* chain.mine(confirmations)
-      const [updated, confirmed] = yield* inbox.take("/endpoint", payment, "payment.updated", "payment.confirmed")
-      expect(updated?.event.data).toMatchObject({ status: "detecting", amountReceived: "1000", txHash: first })
-      expect(updated?.event.data).not.toHaveProperty("amountRemaining")
-      expect(confirmed?.event.data).toMatchObject({ amountReceived: "1000", txHash: second })
-      // No one has named the update here.
-      yield* inbox.take("/parts", payment, "payment.created", "payment.detecting", "payment.confirmed")
-    })
-  )
+    const second = yield* pay(chain, { ...payment, amount: "600" })
+    yield* chain.mine(confirmations)
+    const [updated, confirmed] = yield* inbox.take("/endpoint", payment, "payment.updated", "payment.confirmed")
+    expect(updated?.event.data).toMatchObject({ status: "detecting", amountReceived: "1000", txHash: first })
+    expect(updated?.event.data).not.toHaveProperty("amountRemaining")
+    expect(confirmed?.event.data).toMatchObject({ amountReceived: "1000", txHash: second })
+    // No one has named the update here.
+    yield* inbox.take("/parts", payment, "payment.created", "payment.detecting", "payment.confirmed")
+  })
 })

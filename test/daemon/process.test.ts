@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Deferred, Effect } from "effect"
 import { request } from "undici"
@@ -7,6 +7,7 @@ import { adminOf } from "../lib/admin.ts"
 import { confirmations, localChain, makeHome, type Order, pay, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { beginPayment, untilRefused } from "../lib/inFlight.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { start, startTilld, tilld } from "../lib/tilld.ts"
 
 const path = "/hook"
@@ -22,159 +23,142 @@ const shop = Effect.gen(function* () {
 })
 
 describe("SIGTERM", () => {
-  it.scopedLive("lets a request in flight finish, takes no other, leaves nothing behind, and is a success", () =>
-    Effect.gen(function* () {
-      const { daemon, home } = yield* shop
-      const payment = yield* beginPayment(daemon, { ...order, merchantRef: "in flight" })
-      yield* daemon.signal("SIGTERM")
-      yield* untilRefused(daemon.url)
-      const reply = yield* payment.finish
-      expect(reply).toMatchObject({ status: 201, connection: "close", body: { merchantRef: "in flight" } })
+  liveTest("lets a request in flight finish, takes no other, leaves nothing behind, and is a success", function* () {
+    const { daemon, home } = yield* shop
+    const payment = yield* beginPayment(daemon, { ...order, merchantRef: "in flight" })
+    yield* daemon.signal("SIGTERM")
+    yield* untilRefused(daemon.url)
+    const reply = yield* payment.finish
+    expect(reply).toMatchObject({ status: 201, connection: "close", body: { merchantRef: "in flight" } })
 
-      expect(yield* daemon.ended).toMatchObject({ code: 0, signal: null })
-      const left = readdirSync(home.folder).sort()
-      expect(left).toEqual(["master.key", "tilld.db", "tilld.db.lock", "tilld.toml"])
-      const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
-      expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
-    })
-  )
+    expect(yield* daemon.ended).toMatchObject({ code: 0, signal: null })
+    const left = readdirSync(home.folder).sort()
+    expect(left).toEqual(["master.key", "tilld.db", "tilld.db.lock", "tilld.toml"])
+    const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
+    expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
+  })
 
-  it.scopedLive("lets a delivery finish whose receiver answers in time", () =>
-    Effect.gen(function* () {
-      const { create, daemon, home, inbox } = yield* shop
-      const released = yield* Deferred.make<void>()
-      yield* inbox.behave(() => Effect.as(Deferred.await(released), 204))
-      const payment = yield* create()
-      yield* inbox.take(path, payment, "payment.created")
-      yield* daemon.signal("SIGTERM")
-      yield* untilRefused(daemon.url)
-      yield* Deferred.succeed(released, undefined)
-      expect(yield* daemon.ended).toMatchObject({ code: 0 })
-      expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([
-        { status: "delivered", attempts: 1 }
-      ])
-    })
-  )
+  liveTest("lets a delivery finish whose receiver answers in time", function* () {
+    const { create, daemon, home, inbox } = yield* shop
+    const released = yield* Deferred.make<void>()
+    yield* inbox.behave(() => Effect.as(Deferred.await(released), 204))
+    const payment = yield* create()
+    yield* inbox.take(path, payment, "payment.created")
+    yield* daemon.signal("SIGTERM")
+    yield* untilRefused(daemon.url)
+    yield* Deferred.succeed(released, undefined)
+    expect(yield* daemon.ended).toMatchObject({ code: 0 })
+    expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([{ status: "delivered", attempts: 1 }])
+  })
 
-  it.scopedLive("cuts a delivery off whose receiver does not respond; it is sent again at the next start", () =>
-    Effect.gen(function* () {
-      const { create, daemon, home, inbox } = yield* shop
-      yield* inbox.behave(() => Effect.never)
-      const payment = yield* create()
-      const [first] = yield* inbox.take(path, payment, "payment.created")
-      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
-      expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([{ status: "pending", attempts: 0 }])
+  liveTest("cuts a delivery off whose receiver does not respond; it is sent again at the next start", function* () {
+    const { create, daemon, home, inbox } = yield* shop
+    yield* inbox.behave(() => Effect.never)
+    const payment = yield* create()
+    const [first] = yield* inbox.take(path, payment, "payment.created")
+    expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+    expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([{ status: "pending", attempts: 0 }])
 
-      yield* inbox.behave(() => 204)
-      yield* serve(home, daemon.key)
-      const again = yield* inbox.next(path, payment)
-      expect(again.request.body).toEqual(first?.request.body)
-    })
-  )
+    yield* inbox.behave(() => 204)
+    yield* serve(home, daemon.key)
+    const again = yield* inbox.next(path, payment)
+    expect(again.request.body).toEqual(first?.request.body)
+  })
 
-  it.scopedLive("and Ctrl-C mean the same", () =>
-    Effect.gen(function* () {
-      const { daemon } = yield* shop
-      expect(yield* daemon.end("SIGINT")).toMatchObject({ code: 0, signal: null })
-    })
-  )
+  liveTest("and Ctrl-C mean the same", function* () {
+    const { daemon } = yield* shop
+    expect(yield* daemon.end("SIGINT")).toMatchObject({ code: 0, signal: null })
+  })
 })
 
-it.scopedLive(
+liveTest(
   "a reader of the log that ends ends no daemon: /readyz says what is missing, and SIGHUP stops it in order",
-  () =>
-    Effect.gen(function* () {
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-      const script = `exec "$0" dist/tilld.js serve --config "$1" 2> >(sed -u '/"message":"listening"/q')`
-      const daemon = yield* start("bash", ["-c", script, process.execPath, home.config], {
-        env: { TILLD_ADMIN__PORT: "0" }
-      })
-      yield* daemon.line('"message":"listening"')
-      const { annotations } = JSON.parse(yield* daemon.line("listening for the operator"))
-      const readiness = Effect.promise(async () => {
-        const { body } = await request(`http://127.0.0.1:${annotations.port}/readyz`)
-        return (await body.json()) as { readonly workers: ReadonlyArray<{ name: string; reason?: string }> }
-      })
-      const ofLog = Effect.map(readiness, ({ workers }) => workers.find(({ name }) => name === "log"))
-      const log = yield* Effect.repeat(ofLog, { until: (found) => found?.reason !== undefined })
-      expect(log).toEqual({
-        name: "log",
-        ready: true,
-        reason: expect.stringMatching(/\(EPIPE\): \d+ lines are missing/)
-      })
-      expect(yield* daemon.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
+  function* () {
+    const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+    const script = `exec "$0" dist/tilld.js serve --config "$1" 2> >(sed -u '/"message":"listening"/q')`
+    const daemon = yield* start("bash", ["-c", script, process.execPath, home.config], {
+      env: { TILLD_ADMIN__PORT: "0" }
     })
+    yield* daemon.line('"message":"listening"')
+    const { annotations } = JSON.parse(yield* daemon.line("listening for the operator"))
+    const readiness = Effect.promise(async () => {
+      const { body } = await request(`http://127.0.0.1:${annotations.port}/readyz`)
+      return (await body.json()) as { readonly workers: ReadonlyArray<{ name: string; reason?: string }> }
+    })
+    const ofLog = Effect.map(readiness, ({ workers }) => workers.find(({ name }) => name === "log"))
+    const log = yield* Effect.repeat(ofLog, { until: (found) => found?.reason !== undefined })
+    expect(log).toEqual({
+      name: "log",
+      ready: true,
+      reason: expect.stringMatching(/\(EPIPE\): \d+ lines are missing/)
+    })
+    expect(yield* daemon.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
+  }
 )
 
 describe("a daemon that cannot start", () => {
-  it.scopedLive("because another works on its database names that process, and starts when it has ended", () =>
-    Effect.gen(function* () {
-      const { daemon, home } = yield* shop
-      const second = yield* startTilld(["serve", "--config", home.config])
-      const { annotations, message } = JSON.parse(yield* second.line("Another process works on"))
-      expect(message).toContain(`works on ${home.database}: tilld serve, process ${daemon.pid}`)
-      expect(annotations).toEqual({ waitsAtMost: "1m" })
-      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
-      yield* second.line('"listening"')
-      expect(yield* second.end("SIGTERM")).toMatchObject({ code: 0, stdout: "" })
-    })
-  )
+  liveTest("because another works on its database names that process, and starts when it has ended", function* () {
+    const { daemon, home } = yield* shop
+    const second = yield* startTilld(["serve", "--config", home.config])
+    const { annotations, message } = JSON.parse(yield* second.line("Another process works on"))
+    expect(message).toContain(`works on ${home.database}: tilld serve, process ${daemon.pid}`)
+    expect(annotations).toEqual({ waitsAtMost: "1m" })
+    expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
+    yield* second.line('"listening"')
+    expect(yield* second.end("SIGTERM")).toMatchObject({ code: 0, stdout: "" })
+  })
 
-  it.scopedLive(
+  liveTest(
     "since its host's name cannot be resolved names it, and waits, whether a name server answers or not",
-    () =>
-      Effect.gen(function* () {
-        const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-        const daemon = yield* startTilld(["serve", "--config", home.config], {
-          env: { TILLD_SERVER__HOST: "no-host.invalid" }
-        })
-        const { message } = JSON.parse(yield* daemon.line("Cannot listen on"))
-        expect(message).toMatch(
-          /^Cannot listen on no-host\.invalid:0: the host's name cannot be resolved: give its address/
-        )
-        expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0, stdout: "" })
+    function* () {
+      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const daemon = yield* startTilld(["serve", "--config", home.config], {
+        env: { TILLD_SERVER__HOST: "no-host.invalid" }
       })
+      const { message } = JSON.parse(yield* daemon.line("Cannot listen on"))
+      expect(message).toMatch(
+        /^Cannot listen on no-host\.invalid:0: the host's name cannot be resolved: give its address/
+      )
+      expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0, stdout: "" })
+    }
   )
 
-  it.scopedLive("with its configuration exits 2 and lists everything that is wrong with it", () =>
-    Effect.gen(function* () {
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-      const text = readFileSync(home.config, "utf8")
-      writeFileSync(
-        home.config,
-        text
-          .replace("port = 0", "port = 70000")
-          .replace("confirmations = 3", "confirmation = 3")
-          .replace('sources = ["fixed"]', 'sources = ["guess"]')
-      )
-      const refused = yield* tilld(["serve", "--config", home.config])
-      expect(refused).toMatchObject({ code: 2, stdout: "" })
-      for (const key of ["server.port", "chains.base.test.confirmation", "rates.sources"]) {
-        expect(refused.stderr).toContain(key)
-      }
-      expect(readdirSync(home.folder).sort()).toEqual(["master.key", "tilld.toml"])
-    })
-  )
+  liveTest("with its configuration exits 2 and lists everything that is wrong with it", function* () {
+    const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+    const text = readFileSync(home.config, "utf8")
+    writeFileSync(
+      home.config,
+      text
+        .replace("port = 0", "port = 70000")
+        .replace("confirmations = 3", "confirmation = 3")
+        .replace('sources = ["fixed"]', 'sources = ["guess"]')
+    )
+    const refused = yield* tilld(["serve", "--config", home.config])
+    expect(refused).toMatchObject({ code: 2, stdout: "" })
+    for (const key of ["server.port", "chains.base.test.confirmation", "rates.sources"]) {
+      expect(refused.stderr).toContain(key)
+    }
+    expect(readdirSync(home.folder).sort()).toEqual(["master.key", "tilld.toml"])
+  })
 })
 
-it.scopedLive("a defect ends the process with exit code 1, so that systemd starts it again", () =>
-  Effect.gen(function* () {
-    const { create, daemon, home } = yield* shop
-    yield* Effect.acquireUseRelease(
-      Effect.sync(() => new Database(home.database)),
-      (database) => Effect.sync(() => database.exec("DROP TABLE attempts")),
-      (database) => Effect.sync(() => database.close())
-    )
-    yield* create()
-    const { code, stderr } = yield* daemon.ended
-    expect(code).toBe(1)
-    expect(stderr).toContain("no such table: attempts")
-    expect(readdirSync(home.folder)).not.toContain("tilld.db.sock")
-  })
-)
+liveTest("a defect ends the process with exit code 1, so that systemd starts it again", function* () {
+  const { create, daemon, home } = yield* shop
+  yield* Effect.acquireUseRelease(
+    Effect.sync(() => new Database(home.database)),
+    (database) => Effect.sync(() => database.exec("DROP TABLE attempts")),
+    (database) => Effect.sync(() => database.close())
+  )
+  yield* create()
+  const { code, stderr } = yield* daemon.ended
+  expect(code).toBe(1)
+  expect(stderr).toContain("no such table: attempts")
+  expect(readdirSync(home.folder)).not.toContain("tilld.db.sock")
+})
 
-it.scopedLive("a chain that dies is named in /readyz, with the reason only for the operator, and delays no other", () =>
-  Effect.gen(function* () {
+liveTest(
+  "a chain that dies is named in /readyz, with the reason only for the operator, and delays no other",
+  function* () {
     const dying = yield* localChain("polygon")
     const chain = yield* localChain("base")
     const inbox = yield* makeInbox()
@@ -201,5 +185,5 @@ it.scopedLive("a chain that dies is named in /readyz, with the reason only for t
     const readyz = yield* daemon.call<{ readonly chains: ReadonlyArray<unknown> }>("GET", "/readyz")
     expect(readyz.body.chains).toContainEqual({ chain: "polygon", mode: "test", ready: expect.any(Boolean) })
     expect(readyz.body.chains).toContainEqual({ chain: "base", mode: "test", ready: true })
-  })
+  }
 )

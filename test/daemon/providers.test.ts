@@ -1,4 +1,4 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Layer, Schedule } from "effect"
 import type { ChainHealth } from "../../src/Chains.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
@@ -6,6 +6,7 @@ import { adminOf } from "../lib/admin.ts"
 import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, story } from "../lib/daemon.ts"
 import { faultNames, type PassingFault, startFaultProxy } from "../lib/faultProxy.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 
 /** One of the two fails for as long as a test takes: nothing waits for it. */
 const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds", TILLD_ADMIN__PORT: "0" }
@@ -76,7 +77,7 @@ const reasons: Readonly<Record<PassingFault, RegExp | undefined>> = {
 const slow: ReadonlyArray<PassingFault> = ["staleHead", "emptyLogs", "partialLogs"]
 const quick = faultNames.filter((name) => !slow.includes(name))
 
-layer(Ground.layer, { excludeTestServices: true })("while the first of two providers", (it) => {
+liveSuite(Ground.layer, "while the first of two providers", (test) => {
   /** A payment that is made and paid under the fault is announced and confirmed once, with its whole amount. */
   const isConfirmedOnce = (fault: PassingFault, { chain, create, daemon, first, home, inbox }: Shop) =>
     Effect.gen(function* () {
@@ -120,49 +121,43 @@ layer(Ground.layer, { excludeTestServices: true })("while the first of two provi
     })
 
   for (const faults of Arr.chunksOf([...slow, ...quick], 5)) {
-    it.scoped(`does one of these: ${faults.join(", ")}, payments are confirmed once`, () =>
-      Effect.gen(function* () {
-        // One after another, while no block comes by itself: a daemon that reads two at once never says that it read the first.
-        const shops = yield* Effect.forEach(faults, (fault) => Effect.map(shop, (opened) => [fault, opened] as const))
-        yield* Effect.forEach(shops, ([fault, opened]) => isConfirmedOnce(fault, opened), {
-          concurrency: "unbounded",
-          discard: true
-        })
+    test(`does one of these: ${faults.join(", ")}, payments are confirmed once`, function* () {
+      // One after another, while no block comes by itself: a daemon that reads two at once never says that it read the first.
+      const shops = yield* Effect.forEach(faults, (fault) => Effect.map(shop, (opened) => [fault, opened] as const))
+      yield* Effect.forEach(shops, ([fault, opened]) => isConfirmedOnce(fault, opened), {
+        concurrency: "unbounded",
+        discard: true
       })
-    )
+    })
   }
 
-  it.scoped("serves another chain, nothing is read from it, and health says so", () =>
-    Effect.gen(function* () {
-      const { chain, daemon, first, home, inbox } = yield* shop
-      yield* daemon.end("SIGTERM")
-      yield* first.set("wrongChain")
-      const again = yield* serve(home, daemon.key, hasty)
-      const aside = yield* firstProvider(again, (provider) => !provider.healthy)
-      expect(aside.reason).toMatch(/serves chain 1337/)
-      const payment = yield* again.create({ ...order, webhookUrl: inbox.url + path })
-      yield* pay(chain, payment)
-      yield* chain.mine(confirmations)
-      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
-      expect(first.count("eth_chainId")).toBeGreaterThan(0)
-    })
-  )
+  test("serves another chain, nothing is read from it, and health says so", function* () {
+    const { chain, daemon, first, home, inbox } = yield* shop
+    yield* daemon.end("SIGTERM")
+    yield* first.set("wrongChain")
+    const again = yield* serve(home, daemon.key, hasty)
+    const aside = yield* firstProvider(again, (provider) => !provider.healthy)
+    expect(aside.reason).toMatch(/serves chain 1337/)
+    const payment = yield* again.create({ ...order, webhookUrl: inbox.url + path })
+    yield* pay(chain, payment)
+    yield* chain.mine(confirmations)
+    yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+    expect(first.count("eth_chainId")).toBeGreaterThan(0)
+  })
 
-  it.scoped("and the second do what a seed says, payments are confirmed once", () =>
-    Effect.gen(function* () {
-      const { chain, create, first, home, inbox, second } = yield* shop
-      // A false final hash has a cooldown of five minutes, and what was denied before is not decided without it.
-      const lasting: ReadonlyArray<PassingFault> = ["hang", "tooManyRequests", "wrongHash"]
-      const faults = faultNames.filter((fault) => !lasting.includes(fault))
-      yield* first.schedule(1, { share: 0.3, faults })
-      yield* second.schedule(2, { share: 0.1, faults: ["drop", "delay", "truncatedJson"] })
-      yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "500 millis"), Schedule.forever))
-      const payments = yield* Effect.replicateEffect(create(), 10, { concurrency: 1 })
-      yield* Effect.forEach(payments, (payment) => pay(chain, payment), { concurrency: 1 })
-      for (const payment of payments) {
-        yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
-        expect((yield* story(home, payment)).statuses).toEqual(["detecting", "confirmed"])
-      }
-    })
-  )
+  test("and the second do what a seed says, payments are confirmed once", function* () {
+    const { chain, create, first, home, inbox, second } = yield* shop
+    // A false final hash has a cooldown of five minutes, and what was denied before is not decided without it.
+    const lasting: ReadonlyArray<PassingFault> = ["hang", "tooManyRequests", "wrongHash"]
+    const faults = faultNames.filter((fault) => !lasting.includes(fault))
+    yield* first.schedule(1, { share: 0.3, faults })
+    yield* second.schedule(2, { share: 0.1, faults: ["drop", "delay", "truncatedJson"] })
+    yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "500 millis"), Schedule.forever))
+    const payments = yield* Effect.replicateEffect(create(), 10, { concurrency: 1 })
+    yield* Effect.forEach(payments, (payment) => pay(chain, payment), { concurrency: 1 })
+    for (const payment of payments) {
+      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
+      expect((yield* story(home, payment)).statuses).toEqual(["detecting", "confirmed"])
+    }
+  })
 })

@@ -1,7 +1,8 @@
 import { cpSync, rmSync } from "node:fs"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { confirmations, type Daemon, type Home, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 
@@ -39,74 +40,70 @@ const unknown = (home: Home) =>
   )
 
 describe("a restored copy of the whole folder", () => {
-  it.scopedLive("gives no address twice, and money of lost payments is an exception, whenever it came", () =>
-    Effect.gen(function* () {
-      const { chain, home } = yield* shop
-      const first = yield* serve(home)
-      const kept = yield* create(first, 3)
-      yield* first.end("SIGTERM")
-      const restore = yield* copyOf(home)
+  liveTest("gives no address twice, and money of lost payments is an exception, whenever it came", function* () {
+    const { chain, home } = yield* shop
+    const first = yield* serve(home)
+    const kept = yield* create(first, 3)
+    yield* first.end("SIGTERM")
+    const restore = yield* copyOf(home)
 
-      const second = yield* serve(home, first.key)
-      const lost = yield* create(second, 4)
-      const lostCoins = yield* second.create(eth)
-      const [paidBefore, paidAfter] = lost
-      if (paidBefore === undefined || paidAfter === undefined) throw new Error("no payments")
-      yield* pay(chain, paidBefore)
-      yield* pay(chain, lostCoins)
-      yield* chain.mine(confirmations)
-      yield* second.hasRead(chain)
-      yield* second.end("SIGTERM")
-      yield* restore
+    const second = yield* serve(home, first.key)
+    const lost = yield* create(second, 4)
+    const lostCoins = yield* second.create(eth)
+    const [paidBefore, paidAfter] = lost
+    if (paidBefore === undefined || paidAfter === undefined) throw new Error("no payments")
+    yield* pay(chain, paidBefore)
+    yield* pay(chain, lostCoins)
+    yield* chain.mine(confirmations)
+    yield* second.hasRead(chain)
+    yield* second.end("SIGTERM")
+    yield* restore
 
-      const third = yield* serve(home, first.key)
-      const later = yield* create(third, 4)
-      const before = new Set([...kept, ...lost, lostCoins].map(({ address }) => address))
-      expect(later.filter(({ address }) => before.has(address))).toEqual([])
-      expect(new Set(later.map(({ address }) => address)).size).toBe(4)
+    const third = yield* serve(home, first.key)
+    const later = yield* create(third, 4)
+    const before = new Set([...kept, ...lost, lostCoins].map(({ address }) => address))
+    expect(later.filter(({ address }) => before.has(address))).toEqual([])
+    expect(new Set(later.map(({ address }) => address)).size).toBe(4)
 
-      yield* pay(chain, { ...paidAfter, amount: "7" })
-      yield* chain.mine(confirmations + 1)
-      yield* third.hasRead(chain)
-      yield* Effect.iterate(0, {
-        while: (found) => found < 3,
-        body: () =>
-          Effect.zipRight(
-            Effect.zipRight(chain.mine(), third.hasRead(chain)),
-            Effect.map(unknown(home), ({ length }) => length)
-          )
-      })
-      expect(yield* unknown(home)).toEqual([
-        { address: lostCoins.address.toLowerCase(), currency: "ETH", amount: eth.amount },
-        { address: paidBefore.address.toLowerCase(), currency: "USDC", amount: usdc.amount },
-        { address: paidAfter.address.toLowerCase(), currency: "USDC", amount: "7" }
-      ])
-      for (const payment of later) expect((yield* third.payment(payment)).status).toBe("pending")
+    yield* pay(chain, { ...paidAfter, amount: "7" })
+    yield* chain.mine(confirmations + 1)
+    yield* third.hasRead(chain)
+    yield* Effect.iterate(0, {
+      while: (found) => found < 3,
+      body: () =>
+        Effect.zipRight(
+          Effect.zipRight(chain.mine(), third.hasRead(chain)),
+          Effect.map(unknown(home), ({ length }) => length)
+        )
     })
-  )
+    expect(yield* unknown(home)).toEqual([
+      { address: lostCoins.address.toLowerCase(), currency: "ETH", amount: eth.amount },
+      { address: paidBefore.address.toLowerCase(), currency: "USDC", amount: usdc.amount },
+      { address: paidAfter.address.toLowerCase(), currency: "USDC", amount: "7" }
+    ])
+    for (const payment of later) expect((yield* third.payment(payment)).status).toBe("pending")
+  })
 })
 
 describe("a crash", () => {
-  it.scopedLive("skips nothing, as often as it comes", () =>
-    Effect.gen(function* () {
-      const { home } = yield* shop
-      let key: string | undefined
-      for (let life = 0; life < 5; life++) {
-        yield* Effect.gen(function* () {
-          const daemon: Daemon = yield* serve(home, key)
-          key = daemon.key
-          // Killed while others are under way: between their commit and the mark, too.
-          yield* Effect.fork(Effect.exit(create(daemon, 40)))
-          yield* create(daemon, 1 + life)
-          yield* daemon.end("SIGKILL")
-        }).pipe(Effect.scoped)
-      }
-      const taken = yield* indexes(home)
-      expect(taken.length).toBeGreaterThanOrEqual(15)
-      expect(taken).toEqual(taken.map((_, i) => i))
-      expect(yield* rows(home, "SELECT * FROM gap_addresses")).toEqual([])
-    })
-  )
+  liveTest("skips nothing, as often as it comes", function* () {
+    const { home } = yield* shop
+    let key: string | undefined
+    for (let life = 0; life < 5; life++) {
+      yield* Effect.gen(function* () {
+        const daemon: Daemon = yield* serve(home, key)
+        key = daemon.key
+        // Killed while others are under way: between their commit and the mark, too.
+        yield* Effect.fork(Effect.exit(create(daemon, 40)))
+        yield* create(daemon, 1 + life)
+        yield* daemon.end("SIGKILL")
+      }).pipe(Effect.scoped)
+    }
+    const taken = yield* indexes(home)
+    expect(taken.length).toBeGreaterThanOrEqual(15)
+    expect(taken).toEqual(taken.map((_, i) => i))
+    expect(yield* rows(home, "SELECT * FROM gap_addresses")).toEqual([])
+  })
 })
 
 describe("tilld addresses jump", () => {
@@ -120,54 +117,48 @@ describe("tilld addresses jump", () => {
     ])
   const usedBy = ["the configuration (wallets.test)"]
 
-  it.scopedLive("skips addresses of a running daemon, and money that they have got is an exception", () =>
-    Effect.gen(function* () {
-      const { chain, home } = yield* shop
-      const daemon = yield* serve(home)
-      yield* create(daemon, 2)
-      // As of a payment that a snapshot of the machine has lost: long ago, in blocks that have been read.
-      yield* pay(chain, { ...usdc, address: home.address(5), amount: "5" })
-      yield* pay(chain, { ...eth, address: home.address(6), amount: "6" })
-      yield* chain.mine(confirmations)
-      yield* daemon.hasRead(chain)
-      expect(yield* jump(home, "--by", "30")).toMatchObject([{ from: 2, next: 32, usedBy }])
-      expect((yield* daemon.create(usdc)).address).toBe(home.address(32))
-      yield* Effect.iterate(0, {
-        while: (found) => found < 2,
-        body: () =>
-          Effect.zipRight(
-            Effect.zipRight(chain.mine(), daemon.hasRead(chain)),
-            Effect.map(unknown(home), ({ length }) => length)
-          )
-      })
-      expect(yield* unknown(home)).toEqual([
-        { address: home.address(5).toLowerCase(), currency: "USDC", amount: "5" },
-        { address: home.address(6).toLowerCase(), currency: "ETH", amount: "6" }
-      ])
+  liveTest("skips addresses of a running daemon, and money that they have got is an exception", function* () {
+    const { chain, home } = yield* shop
+    const daemon = yield* serve(home)
+    yield* create(daemon, 2)
+    // As of a payment that a snapshot of the machine has lost: long ago, in blocks that have been read.
+    yield* pay(chain, { ...usdc, address: home.address(5), amount: "5" })
+    yield* pay(chain, { ...eth, address: home.address(6), amount: "6" })
+    yield* chain.mine(confirmations)
+    yield* daemon.hasRead(chain)
+    expect(yield* jump(home, "--by", "30")).toMatchObject([{ from: 2, next: 32, usedBy }])
+    expect((yield* daemon.create(usdc)).address).toBe(home.address(32))
+    yield* Effect.iterate(0, {
+      while: (found) => found < 2,
+      body: () =>
+        Effect.zipRight(
+          Effect.zipRight(chain.mine(), daemon.hasRead(chain)),
+          Effect.map(unknown(home), ({ length }) => length)
+        )
     })
-  )
+    expect(yield* unknown(home)).toEqual([
+      { address: home.address(5).toLowerCase(), currency: "USDC", amount: "5" },
+      { address: home.address(6).toLowerCase(), currency: "ETH", amount: "6" }
+    ])
+  })
 
-  it.scopedLive("works without a daemon: its next start skips them", () =>
-    Effect.gen(function* () {
-      const { home } = yield* shop
-      const daemon = yield* serve(home)
-      yield* create(daemon, 2)
-      yield* daemon.end("SIGTERM")
-      expect(yield* jump(home)).toMatchObject([{ from: 2, next: 1002, usedBy }])
-      const { code, stdout } = yield* tilld(["addresses", "jump", "--by", "1", "--config", home.config])
-      expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("1003") })
-      const again = yield* serve(home, daemon.key)
-      expect((yield* again.create(usdc)).address).toBe(home.address(1003))
-      expect(yield* rows(home, "SELECT count(*) AS skipped FROM gap_addresses")).toEqual([{ skipped: 1001 }])
-    })
-  )
+  liveTest("works without a daemon: its next start skips them", function* () {
+    const { home } = yield* shop
+    const daemon = yield* serve(home)
+    yield* create(daemon, 2)
+    yield* daemon.end("SIGTERM")
+    expect(yield* jump(home)).toMatchObject([{ from: 2, next: 1002, usedBy }])
+    const { code, stdout } = yield* tilld(["addresses", "jump", "--by", "1", "--config", home.config])
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("1003") })
+    const again = yield* serve(home, daemon.key)
+    expect((yield* again.create(usdc)).address).toBe(home.address(1003))
+    expect(yield* rows(home, "SELECT count(*) AS skipped FROM gap_addresses")).toEqual([{ skipped: 1001 }])
+  })
 
-  it.scopedLive("refuses what cannot be skipped", () =>
-    Effect.gen(function* () {
-      const { home } = yield* shop
-      for (const by of ["0", "-5", "50001", "many"]) {
-        expect(yield* tilld(["addresses", "jump", "--by", by, "--config", home.config])).toMatchObject({ code: 2 })
-      }
-    })
-  )
+  liveTest("refuses what cannot be skipped", function* () {
+    const { home } = yield* shop
+    for (const by of ["0", "-5", "50001", "many"]) {
+      expect(yield* tilld(["addresses", "jump", "--by", by, "--config", home.config])).toMatchObject({ code: 2 })
+    }
+  })
 })

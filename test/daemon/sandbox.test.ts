@@ -2,10 +2,11 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, 
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Array as Arr, Effect, Random, Schedule } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { beginPayment, isRefused, untilRefused } from "../lib/inFlight.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { type RunOptions, root, start, startTilld } from "../lib/tilld.ts"
 
@@ -92,160 +93,141 @@ const isAlive = (pid: number): boolean => {
 }
 
 describe("the sandbox", () => {
-  it.scopedLive("prints commands that work as they stand: a payment is made, paid and confirmed", () =>
-    Effect.gen(function* () {
-      const { folder, ports, up } = yield* installation
-      const sandbox = yield* up
-      const shell = shellIn(folder)
-      const printed = sandbox.lines().join("\n")
-      expect(printed).toMatch(/test key +svc_test_\w+/)
-      for (const port of ports) expect(printed).toContain(`http://127.0.0.1:${port}`)
+  liveTest("prints commands that work as they stand: a payment is made, paid and confirmed", function* () {
+    const { folder, ports, up } = yield* installation
+    const sandbox = yield* up
+    const shell = shellIn(folder)
+    const printed = sandbox.lines().join("\n")
+    expect(printed).toMatch(/test key +svc_test_\w+/)
+    for (const port of ports) expect(printed).toContain(`http://127.0.0.1:${port}`)
 
-      const [create = "", pay = "", list = ""] = printed
-        .split("\n\n")
-        .filter((block) => /^ +(?:curl|node) /.test(block))
-      const payment: PaymentObject = JSON.parse(yield* shell(create))
-      expect(payment).toMatchObject({ status: "pending", merchantRef: "order-1", amount: "25000000", currency: "USDC" })
-      const sent = yield* shell(pay.replace("pay_…", payment.id))
-      expect(sent).toContain("To expect: payment.detecting, then payment.confirmed after 3 blocks.")
-      const confirmed = yield* shell(list).pipe(
-        Effect.map((text): List => JSON.parse(text)),
-        Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "confirmed")),
-        Effect.retry(Schedule.spaced("200 millis"))
-      )
-      expect(sent).toContain(`Sent 25.000000 USDC on base to ${payment.address}, in ${confirmed.txHash}\n`)
-      expect(confirmed.id).toBe(payment.id)
-    })
-  )
+    const [create = "", pay = "", list = ""] = printed.split("\n\n").filter((block) => /^ +(?:curl|node) /.test(block))
+    const payment: PaymentObject = JSON.parse(yield* shell(create))
+    expect(payment).toMatchObject({ status: "pending", merchantRef: "order-1", amount: "25000000", currency: "USDC" })
+    const sent = yield* shell(pay.replace("pay_…", payment.id))
+    expect(sent).toContain("To expect: payment.detecting, then payment.confirmed after 3 blocks.")
+    const confirmed = yield* shell(list).pipe(
+      Effect.map((text): List => JSON.parse(text)),
+      Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "confirmed")),
+      Effect.retry(Schedule.spaced("200 millis"))
+    )
+    expect(sent).toContain(`Sent 25.000000 USDC on base to ${payment.address}, in ${confirmed.txHash}\n`)
+    expect(confirmed.id).toBe(payment.id)
+  })
 
-  it.scopedLive("refuses to run twice, and names the one that runs", () =>
-    Effect.gen(function* () {
-      const { sandbox, up } = yield* installation
-      const { pid } = yield* up
-      const second = yield* sandbox()
-      const { code, stderr, stdout } = yield* second.ended
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
-      expect(stderr).toContain(`tilld sandbox, process ${pid}`)
-    })
-  )
+  liveTest("refuses to run twice, and names the one that runs", function* () {
+    const { sandbox, up } = yield* installation
+    const { pid } = yield* up
+    const second = yield* sandbox()
+    const { code, stderr, stdout } = yield* second.ended
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
+    expect(stderr).toContain(`tilld sandbox, process ${pid}`)
+  })
 
-  it.scopedLive("shows the whole job with --demo, and is a success once both payments are confirmed", () =>
-    Effect.gen(function* () {
-      const { nothingRuns, sandbox } = yield* installation
-      const { code, stdout } = yield* (yield* sandbox(["--demo"])).ended
-      expect(code).toBe(0)
-      const webhooks = stdout.split("\n").filter((line) => line.startsWith("webhook "))
-      for (const kind of ["created", "detecting", "confirmed"]) {
-        const verified = webhooks.filter((line) => line.includes(`payment.${kind} `) && line.includes("verified"))
-        expect(verified, kind).toHaveLength(2)
-      }
-      yield* nothingRuns
-    })
-  )
+  liveTest("shows the whole job with --demo, and is a success once both payments are confirmed", function* () {
+    const { nothingRuns, sandbox } = yield* installation
+    const { code, stdout } = yield* (yield* sandbox(["--demo"])).ended
+    expect(code).toBe(0)
+    const webhooks = stdout.split("\n").filter((line) => line.startsWith("webhook "))
+    for (const kind of ["created", "detecting", "confirmed"]) {
+      const verified = webhooks.filter((line) => line.includes(`payment.${kind} `) && line.includes("verified"))
+      expect(verified, kind).toHaveLength(2)
+    }
+    yield* nothingRuns
+  })
 
-  it.scopedLive("is not a success with --demo when it is stopped before it is done, and leaves nothing running", () =>
-    Effect.gen(function* () {
+  liveTest(
+    "is not a success with --demo when it is stopped before it is done, and leaves nothing running",
+    function* () {
       const { nothingRuns, sandbox } = yield* installation
       const demo = yield* sandbox(["--demo"])
       yield* demo.line("Starting five local chains")
       expect(yield* demo.end("SIGTERM")).toMatchObject({ code: 1, signal: null })
       yield* nothingRuns
-    })
+    }
   )
 
-  it.scopedLive("fails loudly with --demo when a chain dies under it, and leaves nothing running", () =>
-    Effect.gen(function* () {
-      const { folder, nothingRuns, sandbox } = yield* installation
-      const demo = yield* sandbox(["--demo"])
-      yield* demo.line("paid ")
-      const [chain] = chainsOf(folder)
-      if (chain !== undefined) process.kill(chain.pid, "SIGKILL")
-      const { code, stderr } = yield* demo.ended
-      expect(code).toBe(1)
-      expect(stderr).toMatch(/The local chain \w+ ended \(SIGKILL\)/)
-      yield* nothingRuns
-    })
-  )
+  liveTest("fails loudly with --demo when a chain dies under it, and leaves nothing running", function* () {
+    const { folder, nothingRuns, sandbox } = yield* installation
+    const demo = yield* sandbox(["--demo"])
+    yield* demo.line("paid ")
+    const [chain] = chainsOf(folder)
+    if (chain !== undefined) process.kill(chain.pid, "SIGKILL")
+    const { code, stderr } = yield* demo.ended
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/The local chain \w+ ended \(SIGKILL\)/)
+    yield* nothingRuns
+  })
 })
 
 describe("the end of a sandbox", () => {
-  it.scopedLive("by Ctrl-C, pressed twice, ends all that it started, and is a success", () =>
-    Effect.gen(function* () {
-      const { nothingRuns, ports, up } = yield* installation
-      const sandbox = yield* up
-      const url = `http://127.0.0.1:${ports[0]}`
-      const [key = ""] = /svc_test_\w+/.exec(sandbox.lines().join("\n")) ?? []
-      // It ends when this is answered, and not before.
-      const order = { chain: "base", currency: "ETH", amount: "1", merchantRef: "last" } as const
-      const payment = yield* beginPayment({ url, key }, order)
-      yield* sandbox.signal("SIGINT")
-      yield* untilRefused(url)
-      yield* sandbox.signal("SIGINT")
-      expect(yield* payment.finish).toMatchObject({ status: 201 })
-      const ended = yield* sandbox.ended
-      expect(ended).toMatchObject({ code: 0, signal: null })
-      // What it is at while it starts, chain by chain, and nothing else.
-      const progress = ended.stderr.trimEnd().split("\n")
-      expect([progress[0], progress.at(-1)]).toEqual([
-        expect.stringMatching(/^Starting five local chains/),
-        "Starting the daemon."
-      ])
-      expect(progress.slice(1, -1)).toEqual([1, 2, 3, 4, 5].map((n) => expect.stringMatching(`is up .${n} of 5.$`)))
-      expect(ended.stdout).not.toContain("Starting")
-      yield* nothingRuns
-    })
-  )
+  liveTest("by Ctrl-C, pressed twice, ends all that it started, and is a success", function* () {
+    const { nothingRuns, ports, up } = yield* installation
+    const sandbox = yield* up
+    const url = `http://127.0.0.1:${ports[0]}`
+    const [key = ""] = /svc_test_\w+/.exec(sandbox.lines().join("\n")) ?? []
+    // It ends when this is answered, and not before.
+    const order = { chain: "base", currency: "ETH", amount: "1", merchantRef: "last" } as const
+    const payment = yield* beginPayment({ url, key }, order)
+    yield* sandbox.signal("SIGINT")
+    yield* untilRefused(url)
+    yield* sandbox.signal("SIGINT")
+    expect(yield* payment.finish).toMatchObject({ status: 201 })
+    const ended = yield* sandbox.ended
+    expect(ended).toMatchObject({ code: 0, signal: null })
+    // What it is at while it starts, chain by chain, and nothing else.
+    const progress = ended.stderr.trimEnd().split("\n")
+    expect([progress[0], progress.at(-1)]).toEqual([
+      expect.stringMatching(/^Starting five local chains/),
+      "Starting the daemon."
+    ])
+    expect(progress.slice(1, -1)).toEqual([1, 2, 3, 4, 5].map((n) => expect.stringMatching(`is up .${n} of 5.$`)))
+    expect(ended.stdout).not.toContain("Starting")
+    yield* nothingRuns
+  })
 
-  it.scopedLive("by a closed terminal is a Ctrl-C", () =>
-    Effect.gen(function* () {
-      const { nothingRuns, up } = yield* installation
-      const sandbox = yield* up
-      expect(yield* sandbox.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
-      yield* nothingRuns
-    })
-  )
+  liveTest("by a closed terminal is a Ctrl-C", function* () {
+    const { nothingRuns, up } = yield* installation
+    const sandbox = yield* up
+    expect(yield* sandbox.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
+    yield* nothingRuns
+  })
 
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    it.scopedLive(`by ${signal} to npm ends the daemon and the chains that npm run sandbox started`, () =>
-      Effect.gen(function* () {
-        const { folder, nothingRuns } = yield* installation
-        const env = {
-          TILLD_CONFIG: join(folder, "config/sandbox.toml"),
-          HOME: folder,
-          npm_config_update_notifier: "false"
-        }
-        const npm = yield* start("npm", ["run", "sandbox"], { env })
-        yield* npm.line("Ctrl-C stops everything")
-        const daemon = Number(readFileSync(join(folder, ".sandbox/tilld.db.pid"), "utf8").split(" ")[0])
-        const pids = [daemon, ...chainsOf(folder).map(({ pid }) => pid)]
-        const running = Effect.sync(() => pids.filter(isAlive))
-        expect(yield* running).toHaveLength(6)
-        yield* Effect.addFinalizer(() => Effect.map(running, (left) => left.map((pid) => process.kill(pid, "SIGKILL"))))
-        yield* npm.signal(signal)
-        yield* running.pipe(
-          Effect.repeat({ schedule: Schedule.spaced("100 millis"), until: (left) => left.length === 0 })
-        )
-        yield* npm.ended
-        yield* nothingRuns
-      })
-    )
-  }
-
-  it.scopedLive("by SIGKILL leaves chains, which the next one ends and names before it starts its own", () =>
-    Effect.gen(function* () {
-      const { folder, nothingRuns, up } = yield* installation
-      const killed = yield* up
-      const left = chainsOf(folder)
-      expect(left).toHaveLength(5)
-      yield* killed.end("SIGKILL")
-      const next = yield* Effect.onError(up, () =>
-        Effect.sync(() => left.map(({ pid }) => process.kill(pid, "SIGKILL")))
+    liveTest(`by ${signal} to npm ends the daemon and the chains that npm run sandbox started`, function* () {
+      const { folder, nothingRuns } = yield* installation
+      const env = {
+        TILLD_CONFIG: join(folder, "config/sandbox.toml"),
+        HOME: folder,
+        npm_config_update_notifier: "false"
+      }
+      const npm = yield* start("npm", ["run", "sandbox"], { env })
+      yield* npm.line("Ctrl-C stops everything")
+      const daemon = Number(readFileSync(join(folder, ".sandbox/tilld.db.pid"), "utf8").split(" ")[0])
+      const pids = [daemon, ...chainsOf(folder).map(({ pid }) => pid)]
+      const running = Effect.sync(() => pids.filter(isAlive))
+      expect(yield* running).toHaveLength(6)
+      yield* Effect.addFinalizer(() => Effect.map(running, (left) => left.map((pid) => process.kill(pid, "SIGKILL"))))
+      yield* npm.signal(signal)
+      yield* running.pipe(
+        Effect.repeat({ schedule: Schedule.spaced("100 millis"), until: (left) => left.length === 0 })
       )
-      for (const { pid } of left) yield* next.line(`Ended process ${pid}`)
-      expect(yield* next.end("SIGTERM")).toMatchObject({ code: 0, signal: null })
+      yield* npm.ended
       yield* nothingRuns
     })
-  )
+  }
+
+  liveTest("by SIGKILL leaves chains, which the next one ends and names before it starts its own", function* () {
+    const { folder, nothingRuns, up } = yield* installation
+    const killed = yield* up
+    const left = chainsOf(folder)
+    expect(left).toHaveLength(5)
+    yield* killed.end("SIGKILL")
+    const next = yield* Effect.onError(up, () => Effect.sync(() => left.map(({ pid }) => process.kill(pid, "SIGKILL"))))
+    for (const { pid } of left) yield* next.line(`Ended process ${pid}`)
+    expect(yield* next.end("SIGTERM")).toMatchObject({ code: 0, signal: null })
+    yield* nothingRuns
+  })
 })
 
 describe("a sandbox that cannot start", () => {
@@ -253,48 +235,42 @@ describe("a sandbox that cannot start", () => {
     ["the API", 0],
     ["a chain", 3]
   ] as const) {
-    it.scopedLive(`since the port of ${what} is taken exits 2, names the port, and leaves nothing running`, () =>
-      Effect.gen(function* () {
-        const { folder, ports, sandbox } = yield* installation
-        const port = ports[index] ?? 0
-        yield* listenOn(port)
-        const { code, stderr } = yield* (yield* sandbox()).ended
-        expect(code).toBe(2)
-        expect(stderr).toMatch(new RegExp(`\\b${port}\\b`))
-        const others = ports.filter((other) => other !== port)
-        expect(yield* Effect.forEach(others, isFree, { concurrency: 1 })).toEqual(others.map(() => true))
-        expect(readdirSync(join(folder, ".sandbox"))).not.toContain("processes.json")
-      })
-    )
-  }
-
-  it.scopedLive("since Anvil is not installed exits 2 with the command that installs it", () =>
-    Effect.gen(function* () {
-      const { folder, sandbox } = yield* installation
-      // The program as `npm install --omit=dev` leaves it.
-      cpSync(join(root, "dist"), join(folder, "dist"), { recursive: true })
-      mkdirSync(join(folder, "node_modules"))
-      for (const name of ["better-sqlite3", "secp256k1"]) {
-        symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name))
-      }
-      const { code, stderr } = yield* (yield* sandbox([], { binary: join(folder, "dist/tilld.js") })).ended
-      expect(code).toBe(2)
-      expect(stderr).toContain("npm install --include=dev")
-    })
-  )
-
-  it.scopedLive("since the database is not a sandbox's exits 2 and deletes nothing", () =>
-    Effect.gen(function* () {
-      const { folder, sandbox } = yield* installation
-      const config = join(folder, "config/sandbox.toml")
-      writeFileSync(config, readFileSync(config, "utf8").replace(".sandbox/tilld.db", "shop/tilld.db"))
-      mkdirSync(join(folder, "shop"))
-      writeFileSync(join(folder, "shop/tilld.db"), "money")
+    liveTest(`since the port of ${what} is taken exits 2, names the port, and leaves nothing running`, function* () {
+      const { folder, ports, sandbox } = yield* installation
+      const port = ports[index] ?? 0
+      yield* listenOn(port)
       const { code, stderr } = yield* (yield* sandbox()).ended
       expect(code).toBe(2)
-      expect(stderr).toContain("config/sandbox.toml is not a sandbox's configuration")
-      expect(readFileSync(join(folder, "shop/tilld.db"), "utf8")).toBe("money")
-      expect(existsSync(join(folder, ".sandbox"))).toBe(false)
+      expect(stderr).toMatch(new RegExp(`\\b${port}\\b`))
+      const others = ports.filter((other) => other !== port)
+      expect(yield* Effect.forEach(others, isFree, { concurrency: 1 })).toEqual(others.map(() => true))
+      expect(readdirSync(join(folder, ".sandbox"))).not.toContain("processes.json")
     })
-  )
+  }
+
+  liveTest("since Anvil is not installed exits 2 with the command that installs it", function* () {
+    const { folder, sandbox } = yield* installation
+    // The program as `npm install --omit=dev` leaves it.
+    cpSync(join(root, "dist"), join(folder, "dist"), { recursive: true })
+    mkdirSync(join(folder, "node_modules"))
+    for (const name of ["better-sqlite3", "secp256k1"]) {
+      symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name))
+    }
+    const { code, stderr } = yield* (yield* sandbox([], { binary: join(folder, "dist/tilld.js") })).ended
+    expect(code).toBe(2)
+    expect(stderr).toContain("npm install --include=dev")
+  })
+
+  liveTest("since the database is not a sandbox's exits 2 and deletes nothing", function* () {
+    const { folder, sandbox } = yield* installation
+    const config = join(folder, "config/sandbox.toml")
+    writeFileSync(config, readFileSync(config, "utf8").replace(".sandbox/tilld.db", "shop/tilld.db"))
+    mkdirSync(join(folder, "shop"))
+    writeFileSync(join(folder, "shop/tilld.db"), "money")
+    const { code, stderr } = yield* (yield* sandbox()).ended
+    expect(code).toBe(2)
+    expect(stderr).toContain("config/sandbox.toml is not a sandbox's configuration")
+    expect(readFileSync(join(folder, "shop/tilld.db"), "utf8")).toBe("money")
+    expect(existsSync(join(folder, ".sandbox"))).toBe(false)
+  })
 })

@@ -1,21 +1,19 @@
 import { readFileSync, writeFileSync } from "node:fs"
-import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { expect } from "@effect/vitest"
 import { localChain, makeHome } from "../lib/daemon.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub } from "../lib/settings.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 
-it.scopedLive("a start with one wallet in both modes ends with 2 and names who uses it", () =>
-  Effect.gen(function* () {
-    const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
-    const wallet = `${home.folder}/shop.xpub`
-    writeFileSync(wallet, `${liveXpub}\n`)
-    const made = ["accounts", "create", "--name", "Shop", "--live-xpub", wallet, "--config", home.config]
-    const { id } = yield* tilldJson<{ id: string }>(made)
-    writeFileSync(home.config, readFileSync(home.config, "utf8").replace(/test = "xpub\w+"/, `test = "${liveXpub}"`))
-    const { code, stderr } = yield* tilld(["serve", "--config", home.config])
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(`account ${id} (live)`) })
-    expect(stderr).toContain("the configuration (wallets.test)")
-    expect(stderr).not.toContain("xpub")
-  })
-)
+liveTest("a start with one wallet in both modes ends with 2 and names who uses it", function* () {
+  const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+  const wallet = `${home.folder}/shop.xpub`
+  writeFileSync(wallet, `${liveXpub}\n`)
+  const made = ["accounts", "create", "--name", "Shop", "--live-xpub", wallet, "--config", home.config]
+  const { id } = yield* tilldJson<{ id: string }>(made)
+  writeFileSync(home.config, readFileSync(home.config, "utf8").replace(/test = "xpub\w+"/, `test = "${liveXpub}"`))
+  const { code, stderr } = yield* tilld(["serve", "--config", home.config])
+  expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(`account ${id} (live)`) })
+  expect(stderr).toContain("the configuration (wallets.test)")
+  expect(stderr).not.toContain("xpub")
+})

@@ -1,8 +1,9 @@
 import { type AddressInfo, createServer } from "node:net"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 
 /** Counts who dials it, and hangs up. */
 const proxy = Effect.gen(function* () {
@@ -17,19 +18,17 @@ const proxy = Effect.gen(function* () {
   return { url: `http://127.0.0.1:${port}`, dialled: () => dialled }
 })
 
-it.scopedLive("proxies of the environment get no webhook", () =>
-  Effect.gen(function* () {
-    const { dialled, url } = yield* proxy
-    const inbox = yield* makeInbox()
-    const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), caFile: inbox.caFile })
-    const names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
-    const daemon = yield* serve(home, undefined, {
-      ...Object.fromEntries(names.map((name) => [name, url])),
-      NODE_USE_ENV_PROXY: "1"
-    })
-    const webhookUrl = `${inbox.url}/hook`
-    const payment = yield* daemon.create({ chain: "base", currency: "USDC", amount: "25000000", webhookUrl })
-    yield* inbox.take("/hook", payment, "payment.created")
-    expect(dialled()).toBe(0)
+liveTest("proxies of the environment get no webhook", function* () {
+  const { dialled, url } = yield* proxy
+  const inbox = yield* makeInbox()
+  const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]), caFile: inbox.caFile })
+  const names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+  const daemon = yield* serve(home, undefined, {
+    ...Object.fromEntries(names.map((name) => [name, url])),
+    NODE_USE_ENV_PROXY: "1"
   })
-)
+  const webhookUrl = `${inbox.url}/hook`
+  const payment = yield* daemon.create({ chain: "base", currency: "USDC", amount: "25000000", webhookUrl })
+  yield* inbox.take("/hook", payment, "payment.created")
+  expect(dialled()).toBe(0)
+})

@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { confirmations, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { tilld } from "../lib/tilld.ts"
 
 // The operator changes the tokens while payments ask for them.
@@ -52,86 +53,73 @@ const shop = Effect.gen(function* () {
 const asks = ({ decimals, paymentUri, tokenContract }: PaymentObject) => ({ decimals, paymentUri, tokenContract })
 
 describe("the configuration changes", () => {
-  it.scopedLive("a token that a seen payment asks for cannot be dropped, and nothing is lost by trying", () =>
-    Effect.gen(function* () {
-      const { chain, command, configure, created, daemon, home, inbox, isRefused, usdc } = yield* shop
-      yield* pay(chain, created)
-      yield* chain.mine()
-      yield* inbox.take(path, created, "payment.created", "payment.detecting")
-      configure()
-      // Beside the daemon too: before the operator restarts it.
-      const beside = yield* command("config", "check", "--json")
-      expect(beside.code).toBe(2)
-      expect(JSON.parse(beside.stdout)).toMatchObject({ valid: false, problems: [{ at: section }] })
-      yield* daemon.end("SIGTERM")
-      yield* isRefused
-      configure(usdc)
-      expect(yield* command("config", "check")).toMatchObject({ code: 0 })
-      const again = yield* serve(home, daemon.key)
-      yield* chain.mine(confirmations)
-      yield* inbox.take(path, created, "payment.confirmed")
-      yield* again.end("SIGTERM")
+  liveTest("a token that a seen payment asks for cannot be dropped, and nothing is lost by trying", function* () {
+    const { chain, command, configure, created, daemon, home, inbox, isRefused, usdc } = yield* shop
+    yield* pay(chain, created)
+    yield* chain.mine()
+    yield* inbox.take(path, created, "payment.created", "payment.detecting")
+    configure()
+    // Beside the daemon too: before the operator restarts it.
+    const beside = yield* command("config", "check", "--json")
+    expect(beside.code).toBe(2)
+    expect(JSON.parse(beside.stdout)).toMatchObject({ valid: false, problems: [{ at: section }] })
+    yield* daemon.end("SIGTERM")
+    yield* isRefused
+    configure(usdc)
+    expect(yield* command("config", "check")).toMatchObject({ code: 0 })
+    const again = yield* serve(home, daemon.key)
+    yield* chain.mine(confirmations)
+    yield* inbox.take(path, created, "payment.confirmed")
+    yield* again.end("SIGTERM")
 
-      // Nothing is open any more. Late money is still seen, by the contract that the payment was created with.
-      configure()
-      yield* pay(chain, created)
-      yield* chain.mine(confirmations + 1)
-      const without = yield* serve(home, daemon.key)
-      yield* without.hasRead(chain)
-      expect(yield* without.payment(created)).toMatchObject({
-        status: "confirmed",
-        tokenContract: usdc,
-        decimals: 6,
-        exceptions: [{ kind: "overpaid", currency: "USDC", amount: order.amount }]
-      })
-      const refused = yield* without.call("POST", "/v1/payments", { ...order, merchantRef: "without" })
-      expect(refused.status).toBe(400)
+    // Nothing is open any more. Late money is still seen, by the contract that the payment was created with.
+    configure()
+    yield* pay(chain, created)
+    yield* chain.mine(confirmations + 1)
+    const without = yield* serve(home, daemon.key)
+    yield* without.hasRead(chain)
+    expect(yield* without.payment(created)).toMatchObject({
+      status: "confirmed",
+      tokenContract: usdc,
+      decimals: 6,
+      exceptions: [{ kind: "overpaid", currency: "USDC", amount: order.amount }]
     })
-  )
+    const refused = yield* without.call("POST", "/v1/payments", { ...order, merchantRef: "without" })
+    expect(refused.status).toBe(400)
+  })
 
-  it.scopedLive("another contract for a symbol does not affect open payments, and counts for new ones only", () =>
-    Effect.gen(function* () {
-      const { chain, command, configure, created, daemon, home, isRefused, other, usdc } = yield* shop
-      yield* daemon.end("SIGTERM")
-      configure(other)
-      yield* isRefused
-      // The command that it names works without a daemon, and frees the configuration.
-      const abandoned = yield* command(
-        "payments",
-        "abandon",
-        "--chain",
-        "optimism",
-        "--mode",
-        "test",
-        "--token",
-        "USDC"
-      )
-      expect(abandoned).toMatchObject({ code: 0, stdout: "1 open USDC payments on optimism.test have failed\n" })
-      const again = yield* serve(home, daemon.key)
-      const { paymentUri: _, ...unchanged } = asks(created)
-      expect(unchanged).toEqual({ tokenContract: usdc, decimals: 6 })
-      expect(yield* again.payment(created)).toMatchObject({ ...unchanged, failureReason: "abandoned" })
-      const later = yield* again.create(order)
-      expect(later.tokenContract).toBe(other)
-      expect(later.paymentUri).toContain(`ethereum:${other}@`)
-      // Each is paid in both: DAI is what the configuration calls USDC now.
-      for (const payment of [created, later]) {
-        yield* pay(chain, payment)
-        yield* pay(chain, { ...payment, currency: "DAI" })
-      }
-      yield* chain.mine(confirmations + 1)
-      yield* again.hasRead(chain)
-      const exceptions = yield* rows(
-        home,
-        `SELECT payment_id, kind, currency FROM exceptions
-         ORDER BY (SELECT sequence FROM payments WHERE id = payment_id), kind`
-      )
-      expect(exceptions).toEqual([
-        { payment_id: created.id, kind: "found_late", currency: "USDC" },
-        { payment_id: created.id, kind: "wrong_token", currency: other.toLowerCase() },
-        { payment_id: later.id, kind: "wrong_token", currency: usdc.toLowerCase() }
-      ])
-      expect(yield* again.payment(later)).toMatchObject({ status: "confirmed", amountReceived: order.amount })
-    })
-  )
+  liveTest("another contract for a symbol does not affect open payments, and counts for new ones only", function* () {
+    const { chain, command, configure, created, daemon, home, isRefused, other, usdc } = yield* shop
+    yield* daemon.end("SIGTERM")
+    configure(other)
+    yield* isRefused
+    // The command that it names works without a daemon, and frees the configuration.
+    const abandoned = yield* command("payments", "abandon", "--chain", "optimism", "--mode", "test", "--token", "USDC")
+    expect(abandoned).toMatchObject({ code: 0, stdout: "1 open USDC payments on optimism.test have failed\n" })
+    const again = yield* serve(home, daemon.key)
+    const { paymentUri: _, ...unchanged } = asks(created)
+    expect(unchanged).toEqual({ tokenContract: usdc, decimals: 6 })
+    expect(yield* again.payment(created)).toMatchObject({ ...unchanged, failureReason: "abandoned" })
+    const later = yield* again.create(order)
+    expect(later.tokenContract).toBe(other)
+    expect(later.paymentUri).toContain(`ethereum:${other}@`)
+    // Each is paid in both: DAI is what the configuration calls USDC now.
+    for (const payment of [created, later]) {
+      yield* pay(chain, payment)
+      yield* pay(chain, { ...payment, currency: "DAI" })
+    }
+    yield* chain.mine(confirmations + 1)
+    yield* again.hasRead(chain)
+    const exceptions = yield* rows(
+      home,
+      `SELECT payment_id, kind, currency FROM exceptions
+       ORDER BY (SELECT sequence FROM payments WHERE id = payment_id), kind`
+    )
+    expect(exceptions).toEqual([
+      { payment_id: created.id, kind: "found_late", currency: "USDC" },
+      { payment_id: created.id, kind: "wrong_token", currency: other.toLowerCase() },
+      { payment_id: later.id, kind: "wrong_token", currency: usdc.toLowerCase() }
+    ])
+    expect(yield* again.payment(later)).toMatchObject({ status: "confirmed", amountReceived: order.amount })
+  })
 })

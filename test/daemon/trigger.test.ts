@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { makeHome, serve } from "../lib/daemon.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
 
 /** A sandbox as far as the command knows one: a chain that mines by itself, and a daemon that watches it. */
@@ -52,30 +53,29 @@ describe("tilld trigger", () => {
     })
   )
 
-  it.scopedLive(
+  liveTest(
     "ends with 2 where the command line or the key is wrong, and with 1 where the sandbox does not do it",
-    () =>
-      Effect.gen(function* () {
-        const { args, daemon, env, home } = yield* sandbox
-        const kind: EventKind = "payment.created"
-        const config = ["--config", home.config]
-        const live = { TILLD_API_KEY: `svc_live_${"a".repeat(49)}` }
-        const wrong = { TILLD_API_KEY: `svc_test_${"a".repeat(49)}` }
-        const cases = [
-          [args("payment.paid"), env, 2, "payment.created"],
-          [["trigger", ...config], env, 2, "kind"],
-          [args("payment.updated"), env, 2, "run tilld sandbox pay ID --part half twice"],
-          [["trigger", kind, ...config], {}, 2, "TILLD_API_KEY is not set"],
-          [["trigger", kind, ...config], live, 2, "TILLD_API_KEY is a live key"],
-          [["trigger", kind, ...config, "--chain", "polygon"], env, 2, "has no local chain polygon in test mode"],
-          [args(kind), wrong, 1, "401: The API key is invalid"],
-          [args(kind, "--currency", "USDT"), env, 1, "400"],
-          [["trigger", kind, ...config, "--api-url", "http://127.0.0.1:1"], env, 1, "does not answer: ECONNREFUSED"],
-          [["trigger", kind, ...config, "--api-url", `${daemon.url}/x`], env, 1, "404: There is nothing at this path."]
-        ] as const
-        for (const [line, given, code, message] of cases) {
-          expect(yield* tilld(line, { env: given })).toMatchObject({ code, stderr: expect.stringContaining(message) })
-        }
-      })
+    function* () {
+      const { args, daemon, env, home } = yield* sandbox
+      const kind: EventKind = "payment.created"
+      const config = ["--config", home.config]
+      const live = { TILLD_API_KEY: `svc_live_${"a".repeat(49)}` }
+      const wrong = { TILLD_API_KEY: `svc_test_${"a".repeat(49)}` }
+      const cases = [
+        [args("payment.paid"), env, 2, "payment.created"],
+        [["trigger", ...config], env, 2, "kind"],
+        [args("payment.updated"), env, 2, "run tilld sandbox pay ID --part half twice"],
+        [["trigger", kind, ...config], {}, 2, "TILLD_API_KEY is not set"],
+        [["trigger", kind, ...config], live, 2, "TILLD_API_KEY is a live key"],
+        [["trigger", kind, ...config, "--chain", "polygon"], env, 2, "has no local chain polygon in test mode"],
+        [args(kind), wrong, 1, "401: The API key is invalid"],
+        [args(kind, "--currency", "USDT"), env, 1, "400"],
+        [["trigger", kind, ...config, "--api-url", "http://127.0.0.1:1"], env, 1, "does not answer: ECONNREFUSED"],
+        [["trigger", kind, ...config, "--api-url", `${daemon.url}/x`], env, 1, "404: There is nothing at this path."]
+      ] as const
+      for (const [line, given, code, message] of cases) {
+        expect(yield* tilld(line, { env: given })).toMatchObject({ code, stderr: expect.stringContaining(message) })
+      }
+    }
   )
 })

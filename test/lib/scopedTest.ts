@@ -10,8 +10,17 @@ export const scopedTest =
   (title: string, body: Body<R>) =>
     it.scoped(title, () => Effect.gen(body).pipe(Effect.provide(services)))
 
+/** Tests in real time with these services, built for each test. */
+export const liveTestOn =
+  <R, E>(services: Layer.Layer<R, E>) =>
+  (title: string, body: Body<R>) =>
+    it.scopedLive(title, () => Effect.gen(body).pipe(Effect.provide(services)))
+
 /** A test in real time, which brings its services itself. */
 export const liveTest = (title: string, body: Body<never>) => it.scopedLive(title, () => Effect.gen(body))
+
+/** A test by the test's clock, which brings its services itself. */
+export const clockTest = (title: string, body: Body<never>) => it.scoped(title, () => Effect.gen(body))
 
 /** A suite in real time whose tests share these services. Its `it` is for tables of cases. */
 export const liveSuite = <R, E>(

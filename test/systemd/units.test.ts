@@ -2,8 +2,8 @@ import { spawnSync } from "node:child_process"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { needs } from "../lib/needs.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { root } from "../lib/tilld.ts"
 
@@ -23,28 +23,26 @@ describe("the units of systemd", () => {
     expect(status, output).toBe(0)
   })
 
-  it.scoped("are valid, except the back-off that systemd supports from 254 on", () =>
-    Effect.gen(function* () {
-      // The programs that they start need not be here.
-      const copies = join(yield* temporaryFolder, "units")
-      mkdirSync(copies)
-      for (const name of units) {
-        writeFileSync(
-          join(copies, name),
-          readFileSync(join(folder, name), "utf8").replaceAll("/usr/bin/tilld", "/bin/sh")
-        )
-      }
-      const files = units.map((name) => join(copies, name.replace("@", "@tilld")))
-      for (const file of files.filter((each) => each.includes("@"))) {
-        writeFileSync(file, readFileSync(file.replace("@tilld", "@"), "utf8"))
-      }
-      const { output, status } = analyze("verify", "--man=no", ...files)
-      const complaints = output
-        .split("\n")
-        .filter((line) => line.includes(copies) && !/Unknown key( name)? 'Restart(Steps|MaxDelaySec)'/.test(line))
-      expect({ status, complaints }).toEqual({ status: 0, complaints: [] })
-    })
-  )
+  clockTest("are valid, except the back-off that systemd supports from 254 on", function* () {
+    // The programs that they start need not be here.
+    const copies = join(yield* temporaryFolder, "units")
+    mkdirSync(copies)
+    for (const name of units) {
+      writeFileSync(
+        join(copies, name),
+        readFileSync(join(folder, name), "utf8").replaceAll("/usr/bin/tilld", "/bin/sh")
+      )
+    }
+    const files = units.map((name) => join(copies, name.replace("@", "@tilld")))
+    for (const file of files.filter((each) => each.includes("@"))) {
+      writeFileSync(file, readFileSync(file.replace("@tilld", "@"), "utf8"))
+    }
+    const { output, status } = analyze("verify", "--man=no", ...files)
+    const complaints = output
+      .split("\n")
+      .filter((line) => line.includes(copies) && !/Unknown key( name)? 'Restart(Steps|MaxDelaySec)'/.test(line))
+    expect({ status, complaints }).toEqual({ status: 0, complaints: [] })
+  })
 
   it.each(["tilld.service", "tilld-doctor.service", "tilld-backup.service"])("%s is reported when it fails", (name) => {
     expect(readFileSync(join(folder, name), "utf8")).toMatch(/^OnFailure=tilld-failed@%N\.service$/m)
