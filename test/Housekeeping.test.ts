@@ -310,7 +310,11 @@ test("sign-in links go a day after their end, and sessions once they have ended"
 test("an account that comes to its quota is logged once at 80 %, once at 100 %, and once when it has room", function* () {
   yield* run("UPDATE accounts SET quota_bytes = iif(id = 'default', 1000000, 0)")
   const lines: Array<string> = []
-  const logger = Logger.make(({ message }) => void lines.push(String(message)))
+  let about: unknown
+  const logger = Logger.make(({ annotations, message }) => {
+    lines.push(String(message))
+    if (String(message).includes("quota")) about = Object.fromEntries(annotations)
+  })
   /** What the log says of a use, after so many looks at it. */
   const toldAt = (bytes: number, looks = 3) =>
     Effect.gen(function* () {
@@ -326,6 +330,7 @@ test("an account that comes to its quota is logged once at 80 %, once at 100 %, 
     Effect.gen(function* () {
       expect(yield* toldAt(799_999)).toEqual([])
       expect(yield* toldAt(800_000)).toEqual([expect.stringContaining("account default has used 80 % of its quota")])
+      expect(about).toMatchObject({ account: "default", bytes: 800_000, quota: 1_000_000 })
       // Moving back and forth around the limit is not a crossing.
       expect([yield* toldAt(790_000), yield* toldAt(810_000)]).toEqual([[], []])
       expect(yield* toldAt(1_000_000)).toEqual([expect.stringContaining("are refused with 507")])

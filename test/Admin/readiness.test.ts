@@ -7,7 +7,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
 const providers = [{ host: "rpc.example:8545", healthy: false, reason: "no answer" }]
 const base: ChainHealth = { chain: "base", mode: "test", ready: true, head: 100, lagBlocks: 2, providers: [] }
@@ -86,6 +86,26 @@ it.scoped("the daemon is ready if every chain and every worker is; only operator
       status: 503,
       body: { workers: [{ ready: false, reason: "a tick has not ended for 21 seconds" }] }
     })
+  }).pipe(Effect.provide(of(Effect.succeed([base]))))
+)
+
+it.scoped("an account that has almost reached its quota is named to operators alone, and leaves the daemon ready", () =>
+  Effect.gen(function* () {
+    yield* storeAccount
+    yield* execute("UPDATE accounts SET quota_bytes = 1000000")
+    const [limited, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
+    const accountsAt = (bytes: number) =>
+      Effect.gen(function* () {
+        yield* execute("UPDATE usage SET bytes = iif(mode = 'live', ?, 0)", [bytes])
+        expect(JSON.stringify(yield* limited.ready(input))).not.toContain("default")
+        const { body } = yield* full.ready(input)
+        expect(body.ready).toBe(true)
+        return body.accounts
+      })
+    expect(yield* accountsAt(799_999)).toEqual([])
+    const reason = expect.stringContaining("tilld accounts change default --quota")
+    const named = { account: "default", usedBytes: 800_000, quotaBytes: 1_000_000, reason }
+    expect(yield* accountsAt(800_000)).toEqual([named])
   }).pipe(Effect.provide(of(Effect.succeed([base]))))
 )
 

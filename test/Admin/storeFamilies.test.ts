@@ -7,7 +7,7 @@ import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable } from "../../src/Sql.ts"
 import { readScrape } from "../lib/prometheus.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 
 const network = { chain: "base", mode: "test" }
@@ -35,14 +35,18 @@ const seed = (path: string, targets: ReadonlyArray<Waiting>) => {
   db.close()
 }
 
-/** The metrics of a store with these deliveries, and the query plans. */
-const familiesOn = (targets: ReadonlyArray<Waiting>) =>
+/** The metrics of a store with these deliveries and what else it gets, and the query plans. */
+const familiesOn = (
+  targets: ReadonlyArray<Waiting>,
+  also: Effect.Effect<void, StoreUnavailable, Sql.Writer> = Effect.void
+) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
     const chains = ["base", "polygon"] as const
     const settings = testSettingsLayer(path, { chains: chains.map((chain) => testChain({ chain })) })
     return yield* Effect.gen(function* () {
       seed(path, targets)
+      yield* also
       const reader = yield* Reader
       const steps: Array<string> = []
       const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
@@ -51,6 +55,19 @@ const familiesOn = (targets: ReadonlyArray<Waiting>) =>
       return { scrape: readScrape(exposition(families)), steps }
     }).pipe(Effect.provide(Layer.merge(Sql.layer(path), settings)))
   })
+
+it.scopedLive("an account's used bytes stand beside its quota", () =>
+  Effect.gen(function* () {
+    const used = Effect.gen(function* () {
+      yield* storeAccount
+      yield* execute("UPDATE accounts SET quota_bytes = 1000000")
+      yield* execute("UPDATE usage SET bytes = iif(mode = 'live', 800000, 0)")
+    })
+    const { scrape } = yield* familiesOn([], used)
+    const of = (name: string) => scrape.value(`tilld_account_${name}`, { account: "default" })
+    expect(["used_bytes", "quota_bytes", "quota_used_ratio"].map(of)).toEqual([800_000, 1_000_000, 0.8])
+  })
+)
 
 it.scopedLive("the longest backlogs have a label, the others are counted together, and counts have a maximum", () =>
   Effect.gen(function* () {

@@ -1,10 +1,10 @@
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Chunk, Clock, Effect, Layer, Redacted, TestClock } from "effect"
 import { makeConditions } from "../../src/Alerts/conditions.ts"
 import { Alerts, alertSecret } from "../../src/Alerts.ts"
-import { type ChainHealth, Chains } from "../../src/Chains.ts"
+import type { ChainHealth } from "../../src/Chains.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { type Received, type Receiver, startReceiver, verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -12,9 +12,10 @@ import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { type Db, Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { testSettingsLayer, testWebhooks } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryFolder } from "../lib/store.ts"
-import { waitingToCollect } from "./waitingToCollect.ts"
+import { chainsOf, waitingToCollect } from "./waitingToCollect.ts"
 
 interface World {
   readonly receiver: Receiver
@@ -47,12 +48,7 @@ const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
           webhooks: testWebhooks({ extraCaFile: caFile })
         }),
         Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7))),
-        Layer.mock(Chains, {
-          health: Effect.sync(() => [...health]),
-          exclusively: () => () => Effect.never,
-          wake: () => undefined,
-          behind: () => 0
-        }),
+        chainsOf(() => [...health]),
         waitingToCollect(0n)
       )
     )
@@ -114,55 +110,51 @@ const overpaid = execute(
 )
 
 describe("alerts", () => {
-  it.scoped(
+  clockTest(
     "the operator gets one signed message when a problem lasts, and one when it is over, across a restart",
-    () =>
-      Effect.gen(function* () {
-        const world = yield* makeWorld
-        world.health.push(dead())
-        yield* living(
-          world,
-          Effect.gen(function* () {
-            yield* storeAccount
-            yield* overpaid
-            expect(yield* next(world)).toEqual(["alert.opened", "exceptions overpaid"])
-            expect(yield* next(world)).toEqual(["alert.opened", "chain base.live"])
-          })
-        )
-        world.health.splice(0, 1, dead({ ready: true }))
-        expect(yield* living(world, next(world))).toEqual(["alert.closed", "chain base.live"])
-        expect((yield* world.receiver.all).length).toBe(3)
-      })
-  )
-
-  it.scoped("a message that is refused comes again with the same bytes, also after a restart", () =>
-    Effect.gen(function* () {
+    function* () {
       const world = yield* makeWorld
-      yield* world.receiver.behave(() => 500)
-      yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), next(world)))
-      yield* world.receiver.behave(() => 204)
-      yield* living(world, next(world))
-      const [first, second] = yield* world.receiver.all
-      expect(second?.body).toEqual(first?.body)
-      expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
-    })
+      world.health.push(dead())
+      yield* living(
+        world,
+        Effect.gen(function* () {
+          yield* storeAccount
+          yield* overpaid
+          expect(yield* next(world)).toEqual(["alert.opened", "exceptions overpaid"])
+          expect(yield* next(world)).toEqual(["alert.opened", "chain base.live"])
+        })
+      )
+      world.health.splice(0, 1, dead({ ready: true }))
+      expect(yield* living(world, next(world))).toEqual(["alert.closed", "chain base.live"])
+      expect((yield* world.receiver.all).length).toBe(3)
+    }
   )
 
-  it.scoped("a message that was being sent during a crash is sent again after it, only once", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld
-      yield* world.receiver.behave(() => Effect.never)
-      const sent = Effect.zipRight(arrival(world), world.receiver.take)
-      yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), sent))
-      yield* world.receiver.behave(() => 204)
-      yield* living(world, next(world))
-      const [first, ...others] = yield* world.receiver.all
-      expect(others.map(({ headers }) => headers["webhook-id"])).toEqual([first?.headers["webhook-id"]])
-    })
-  )
+  clockTest("a message that is refused comes again with the same bytes, also after a restart", function* () {
+    const world = yield* makeWorld
+    yield* world.receiver.behave(() => 500)
+    yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), next(world)))
+    yield* world.receiver.behave(() => 204)
+    yield* living(world, next(world))
+    const [first, second] = yield* world.receiver.all
+    expect(second?.body).toEqual(first?.body)
+    expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
+  })
 
-  it.scoped("the last state read from the store stands while it cannot be read: no alert is reported as closed", () =>
-    Effect.gen(function* () {
+  clockTest("a message that was being sent during a crash is sent again after it, only once", function* () {
+    const world = yield* makeWorld
+    yield* world.receiver.behave(() => Effect.never)
+    const sent = Effect.zipRight(arrival(world), world.receiver.take)
+    yield* living(world, Effect.zipRight(Effect.zipRight(storeAccount, overpaid), sent))
+    yield* world.receiver.behave(() => 204)
+    yield* living(world, next(world))
+    const [first, ...others] = yield* world.receiver.all
+    expect(others.map(({ headers }) => headers["webhook-id"])).toEqual([first?.headers["webhook-id"]])
+  })
+
+  clockTest(
+    "the last state read from the store stands while it cannot be read: no alert is reported as closed",
+    function* () {
       const world = yield* makeWorld
       yield* Effect.gen(function* () {
         yield* storeAccount
@@ -181,15 +173,13 @@ describe("alerts", () => {
         isReadable = false
         expect(yield* look).toEqual(before)
       }).pipe(Effect.provide(alertsOf(world)))
-    })
+    }
   )
 
-  it.scoped("the alert about a store that takes no writes arrives although nothing can be stored", () =>
-    Effect.gen(function* () {
-      const world = yield* makeWorld
-      const breaks = Effect.map(Workers, (workers) => workers.condition("store", () => "the disk is full"))
-      const message = yield* living(world, Effect.zipRight(breaks, read(world)), true)
-      expect(message).toEqual(["alert.opened", "worker store"])
-    })
-  )
+  clockTest("the alert about a store that takes no writes arrives although nothing can be stored", function* () {
+    const world = yield* makeWorld
+    const breaks = Effect.map(Workers, (workers) => workers.condition("store", () => "the disk is full"))
+    const message = yield* living(world, Effect.zipRight(breaks, read(world)), true)
+    expect(message).toEqual(["alert.opened", "worker store"])
+  })
 })

@@ -4,7 +4,6 @@ import { attentionFamilies } from "../../src/Admin/storeFamilies.ts"
 import { look } from "../../src/Alerts/alertState.ts"
 import { nothingSeen } from "../../src/Alerts/Condition.ts"
 import { makeConditions } from "../../src/Alerts/conditions.ts"
-import { Chains } from "../../src/Chains.ts"
 import { Reader } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { failingTargets } from "../../src/Webhooks/queue/DeliveryLogRepo.ts"
@@ -12,14 +11,9 @@ import { healthOf } from "../../src/Webhooks/queue/EndpointHealthRepo.ts"
 import { execute } from "../lib/store.ts"
 import { deliveries, dispatching, merchant, newPayment, publish, untilStored } from "../lib/webhooks.ts"
 import { a, minute, ok, refused, register, scripted } from "../Webhooks/endpoints.ts"
-import { waitingToCollect } from "./waitingToCollect.ts"
+import { chainsOf, waitingToCollect } from "./waitingToCollect.ts"
 
-const noChains = Layer.mock(Chains, {
-  health: Effect.succeed([]),
-  exclusively: () => () => Effect.never,
-  wake: () => undefined,
-  behind: () => 0
-})
+const noChains = chainsOf(() => [])
 
 /** The real time, and the time by a clock that is ahead. Milliseconds. */
 const now = 1_000 * minute
@@ -27,13 +21,17 @@ const ahead = now + 40 * minute
 
 const live = { ...merchant, mode: "live" } as const
 
-/** One event at a time, if any, which the endpoint accepts, or which fails for the first time or permanently. */
-type Step = readonly [at: number, what: "arrives" | "fails" | "is given up" | "nothing"]
+/** When by which clock, and what: one event, if any, which the endpoint accepts, or which fails first or permanently. */
+type Step = `${keyof typeof times} ${"arrives" | "fails" | "is given up" | "nothing"}`
 
-const answers = { [a]: ok }
+const times = { now, ahead, later: now + minute } as const
 
-const attempt = ([at, what]: Step) =>
+const timeOf = (step: Step) => times[step.split(" ", 1)[0] as keyof typeof times]
+
+const attempt = ({ answers }: ReturnType<typeof scripted>, step: Step) =>
   Effect.gen(function* () {
+    const at = timeOf(step)
+    const what = step.slice(step.indexOf(" ") + 1)
     yield* TestClock.setTime(at)
     if (what === "nothing") return
     answers[a] = what === "arrives" ? ok : refused
@@ -63,74 +61,23 @@ const metrics = Effect.gen(function* () {
 })
 
 it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 | 1]>([
-  [
-    "a success of a clock that was ahead silences no failure",
-    [
-      [ahead, "arrives"],
-      [now, "fails"]
-    ],
-    1
-  ],
-  [
-    "nor do several",
-    [
-      [ahead, "arrives"],
-      [now, "arrives"],
-      [ahead, "arrives"],
-      [now + minute, "fails"]
-    ],
-    1
-  ],
-  [
-    "a failure under a clock that was ahead is reported",
-    [
-      [ahead, "fails"],
-      [now, "fails"]
-    ],
-    1
-  ],
-  [
-    "also where only its retries follow",
-    [
-      [ahead, "fails"],
-      [now, "nothing"]
-    ],
-    1
-  ],
-  [
-    "and is over with the next success",
-    [
-      [ahead, "is given up"],
-      [now, "arrives"]
-    ],
-    0
-  ],
-  [
-    "a failure under a clock that was behind is reported",
-    [
-      [ahead, "arrives"],
-      [now, "fails"],
-      [ahead, "fails"]
-    ],
-    1
-  ],
-  [
-    "nothing is wrong with an endpoint that takes all",
-    [
-      [ahead, "arrives"],
-      [now, "arrives"]
-    ],
-    0
-  ]
-])("%s", ([, steps, failing]) =>
-  dispatching(scripted(answers), function* () {
+  ["a success of a clock that was ahead silences no failure", ["ahead arrives", "now fails"], 1],
+  ["nor do several", ["ahead arrives", "now arrives", "ahead arrives", "later fails"], 1],
+  ["a failure under a clock that was ahead is reported", ["ahead fails", "now fails"], 1],
+  ["also where only its retries follow", ["ahead fails", "now nothing"], 1],
+  ["and is over with the next success", ["ahead is given up", "now arrives"], 0],
+  ["a failure under a clock that was behind is reported", ["ahead arrives", "now fails", "ahead fails"], 1],
+  ["nothing is wrong with an endpoint that takes all", ["ahead arrives", "now arrives"], 0]
+])("%s", ([, steps, failing]) => {
+  const client = scripted({})
+  return dispatching(client, function* () {
     const { id } = yield* register(a, undefined, live)
-    for (const step of steps) yield* attempt(step)
+    for (const step of steps) yield* attempt(client, step)
     const reader = yield* Reader
     expect(yield* alerts).toBe(failing)
     expect(yield* metrics).toBe(failing)
     expect(yield* failingTargets(reader, live, 10)).toHaveLength(failing)
-    const arrived = steps.filter(([, what]) => what === "arrives").at(-1)?.[0]
-    expect((yield* healthOf(reader, id)).deliveredAt).toBe(arrived)
+    const arrived = steps.filter((step) => step.endsWith("arrives")).map(timeOf)
+    expect((yield* healthOf(reader, id)).deliveredAt).toBe(arrived.at(-1))
   }).pipe(Effect.provide(Layer.mergeAll(noChains, Workers.layer, waitingToCollect(0n))))
-)
+})

@@ -2,14 +2,14 @@ import { writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
 import { makeConditions } from "../../src/Alerts/conditions.ts"
-import { type ChainHealth, Chains } from "../../src/Chains.ts"
+import type { ChainHealth } from "../../src/Chains.ts"
 import { iso as isoOf } from "../../src/lib/moment.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
-import { waitingToCollect } from "./waitingToCollect.ts"
+import { chainsOf, waitingToCollect } from "./waitingToCollect.ts"
 
 /** Seconds. */
 const now = 1_800_000_000
@@ -18,6 +18,11 @@ const iso = (seconds: number) => isoOf(seconds * 1000)
 
 const well: ChainHealth = { chain: "base", mode: "live", ready: true, providers: [] }
 const other: ChainHealth = { ...well, chain: "polygon" }
+/** Both chains, whose heads seem so many seconds ahead. */
+const heads = (...ahead: [number, number]) => [
+  { ...well, headAheadSeconds: ahead[0] },
+  { ...other, headAheadSeconds: ahead[1] }
+]
 const provider = { host: "rpc.example", healthy: false, reason: "unreachable" }
 const inTest = { ...well, mode: "test", ready: false, headAheadSeconds: 3600, providers: [provider] } as const
 
@@ -59,26 +64,8 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
   ],
   ["a clock that is little behind", { chains: [{ ...well, headAheadSeconds: 30 }] }, []],
   ["a clock that is behind one chain", { chains: [{ ...well, headAheadSeconds: 31 }, other] }, ["clock base.live"]],
-  [
-    "one chain that stands still",
-    {
-      chains: [
-        { ...well, headAheadSeconds: -301 },
-        { ...other, headAheadSeconds: -300 }
-      ]
-    },
-    []
-  ],
-  [
-    "a clock that is ahead of all chains",
-    {
-      chains: [
-        { ...well, headAheadSeconds: -301 },
-        { ...other, headAheadSeconds: -302 }
-      ]
-    },
-    ["clock ahead"]
-  ],
+  ["one chain that stands still", { chains: heads(-301, -300) }, []],
+  ["a clock that is ahead of all chains", { chains: heads(-301, -302) }, ["clock ahead"]],
   ["a backup of a time to come", { backup: now + 61 }, ["backup"]],
   ["a backup just before a small step back", { backup: now + 60 }, []],
   ["an endpoint that fails", { endpoints: [["wh_1", "live", failing(now)]] }, ["endpoint wh_1"]],
@@ -128,12 +115,7 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
           Layer.mergeAll(
             Sql.layer(path),
             Workers.layer,
-            Layer.mock(Chains, {
-              health: Effect.succeed(chains),
-              exclusively: () => () => Effect.never,
-              wake: () => undefined,
-              behind: () => 0
-            }),
+            chainsOf(() => chains),
             waitingToCollect(amount)
           ).pipe(Layer.provideMerge(testSettingsLayer(path, { sweep: { allow: [], remindUsd } })))
         )

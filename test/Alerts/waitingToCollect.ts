@@ -1,4 +1,5 @@
-import { BigDecimal, Layer } from "effect"
+import { BigDecimal, Effect, Layer } from "effect"
+import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import type { AccountId } from "../../src/Domain/Ids.ts"
 import { Uncollected, type UncollectedAmount } from "../../src/Payments/addresses/Uncollected.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
@@ -25,3 +26,12 @@ export const waitingToCollect = (amount: bigint) => {
     })
   )
 }
+
+/** Chains in the health that they have at each look. */
+export const chainsOf = (health: () => ReadonlyArray<ChainHealth>) =>
+  Layer.mock(Chains, {
+    health: Effect.sync(health),
+    exclusively: () => () => Effect.never,
+    wake: () => undefined,
+    behind: () => 0
+  })

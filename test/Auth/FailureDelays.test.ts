@@ -1,5 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { FailureDelays } from "../../src/Auth/FailureDelays.ts"
+import { newPersonId } from "../../src/Domain/Ids.ts"
+import { RefusalSeries } from "../../src/Portal/Desk.ts"
 
 it("repeated failures of one address get growing delays, until a minute without any resets them", () => {
   const delays = new FailureDelays()
@@ -34,4 +36,14 @@ it("no attempt is delayed for more than fifteen seconds: the next one is refused
   const held = Array.from({ length: 5 }, () => delays.book("192.0.2.1", 0))
   expect(held).toEqual([5_000, 10_000, 15_000, undefined, undefined])
   expect(delays.book("192.0.2.1", 5_000)).toBe(15_000)
+})
+
+it("the first refusal of a person from each network in an hour is recorded, for ten networks at most", () => {
+  const series = new RefusalSeries()
+  const [ada, eve] = [newPersonId(), newPersonId()]
+  const noted = (network: string, now: number, person = ada) => series.isNoted(person, network, now)
+  expect([noted("a", 0), noted("a", 1), noted("b", 2), noted("a", 3, eve)]).toEqual([true, false, true, true])
+  const others = Array.from({ length: 20 }, (_, n) => noted(`network ${n}`, 4))
+  expect(others.filter(Boolean)).toHaveLength(8)
+  expect([noted("a", 3_599_999), noted("a", 3_600_000)]).toEqual([false, true])
 })

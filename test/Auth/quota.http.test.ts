@@ -1,19 +1,18 @@
-import { expect, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { expect } from "@effect/vitest"
 import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 import { testRates } from "../lib/settings.ts"
 
-layer(
+liveSuite(
   testApp({
     accounts: { quotaBytes: 1_000, perMinute: undefined, perHour: undefined },
     rates: testRates({ EUR: "1.10" })
   }),
-  { excludeTestServices: true }
-)("an account at its quota", (it) => {
-  it.effect("can create nothing, gets a remedy, and can still read", () =>
-    Effect.gen(function* () {
+  "an account at its quota",
+  (test) => {
+    test("can create nothing, gets a remedy, and can still read", function* () {
       const api = yield* TestApi
       const key = yield* api.newKey("test", permissions, yield* api.newAccount("Other"))
       const quote = { fromCurrency: "EUR", toCurrency: "USD", amount: "49.90" }
@@ -34,10 +33,8 @@ layer(
       expect((yield* api.call("GET", "/v1/payments", { key })).body).toEqual({ data: [], cursor: null })
       expect((yield* api.call("GET", "/v1/webhooks", { key })).body).toEqual({ data: [] })
     })
-  )
 
-  it.effect("is never the account default, unless the operator gives that a quota", () =>
-    Effect.gen(function* () {
+    test("is never the account default, unless the operator gives that a quota", function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
       const create = (merchantRef: string) => {
@@ -56,5 +53,5 @@ layer(
       yield* accounts.change(defaultAccount, { quotaBytes: undefined })
       expect(yield* create("e")).toMatchObject({ status: 201 })
     })
-  )
-})
+  }
+)

@@ -6,7 +6,7 @@ import { vi } from "vitest"
 import { Connections } from "../../src/Http/connections.ts"
 import { serveHttp } from "../../src/Http/listener.ts"
 import { dial } from "../lib/socket.ts"
-import { anyPort, empty, get, statuses, tell } from "./serving.ts"
+import { anyPort, empty, get, saying, statuses, tell } from "./serving.ts"
 
 /** Opens connections, resets them if asked to, and wakes the waiting thread once all are through. */
 const dialling = `
@@ -59,8 +59,7 @@ describe("connections that come while the event loop is busy", () => {
       yield* Effect.addFinalizer(() => Effect.sync(() => admitted.mockRestore()))
       const { port } = yield* serveHttp(tell, anyPort)
       expect(yield* throughTo(port, 100, true)).toBe(100)
-      const connection = yield* dial({ host: "127.0.0.1", port })
-      connection.write(get("/"))
+      const connection = yield* saying(dial({ host: "127.0.0.1", port }), get("/"))
       expect(statuses(yield* connection.received(empty))).toEqual([200])
       expect(admitted).toHaveBeenCalledTimes(1)
     }).pipe(Effect.scoped)

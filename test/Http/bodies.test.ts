@@ -8,9 +8,10 @@ import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 import { acceptedSockets, dial } from "../lib/socket.ts"
-import { anyPort, connected, empty, get, lastError, tell } from "./serving.ts"
+import { answered, anyPort, connected, empty, get, lastError, saying, tell, untilClosed } from "./serving.ts"
 
 /** Collects garbage; then bytes of the heap and of what it refers to. */
 const memory = () => {
@@ -54,65 +55,55 @@ const keptOf = (respond: Respond, said: string) =>
   })
 
 describe("a body that does not end", () => {
-  it.scopedLive("takes memory by its bytes, in however many pieces it comes", () =>
-    Effect.gen(function* () {
-      const wanting: Respond = (_, body) => Effect.zipRight(body, Effect.never)
-      expect(yield* keptOf(wanting, inChunks + chunks(500))).toBeLessThan(32 * 1024)
-    })
-  )
+  liveTest("takes memory by its bytes, in however many pieces it comes", function* () {
+    const wanting: Respond = (_, body) => Effect.zipRight(body, Effect.never)
+    expect(yield* keptOf(wanting, inChunks + chunks(500))).toBeLessThan(32 * 1024)
+  })
 
-  it.scopedLive("is not kept where it is not asked for", () =>
-    Effect.gen(function* () {
-      const said = `${post("content-length: 65536")}${"x".repeat(65_000)}`
-      expect(yield* keptOf(refusing(Effect.never), said)).toBeLessThan(32 * 1024)
-    })
-  )
+  liveTest("is not kept where it is not asked for", function* () {
+    const said = `${post("content-length: 65536")}${"x".repeat(65_000)}`
+    expect(yield* keptOf(refusing(Effect.never), said)).toBeLessThan(32 * 1024)
+  })
 
-  it.scopedLive("in hundreds of small pieces is refused, whether it is asked for, delayed or answered", () =>
-    Effect.gen(function* () {
-      for (const respond of [tell, refusing(Effect.never)]) {
-        const client = yield* connected(respond)
-        client.write(inChunks + chunks(1_000))
-        const text = yield* client.closed
-        expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
-        expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
+  liveTest("in hundreds of small pieces is refused, whether it is asked for, delayed or answered", function* () {
+    for (const respond of [tell, refusing(Effect.never)]) {
+      const text = yield* untilClosed(connected(respond), inChunks + chunks(1_000))
+      expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
+      expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
+    }
+    const answered = yield* connected(() => Effect.succeed({ status: 401, headers: {}, text: "{}" }))
+    answered.write(inChunks)
+    yield* answered.received(/401[\s\S]*\{\}$/)
+    answered.write(chunks(1_000))
+    expect(yield* answered.closed).toMatch(/^HTTP\/1.1 401 [\s\S]*\{\}$/)
+  })
+
+  liveTest("is not parsed further once it is refused, and read as far as an honest client sends", function* () {
+    let pieces = 0
+    let read = () => 0
+    const client = yield* connected((request, body, id) => {
+      read = () => request.socket.bytesRead
+      const push = request.push.bind(request)
+      request.push = (piece, encoding) => {
+        pieces += 1
+        return push(piece, encoding)
       }
-      const answered = yield* connected(() => Effect.succeed({ status: 401, headers: {}, text: "{}" }))
-      answered.write(inChunks)
-      yield* answered.received(/401[\s\S]*\{\}$/)
-      answered.write(chunks(1_000))
-      expect(yield* answered.closed).toMatch(/^HTTP\/1.1 401 [\s\S]*\{\}$/)
+      return tell(request, body, id)
     })
-  )
-
-  it.scopedLive("is not parsed further once it is refused, and read as far as an honest client sends", () =>
-    Effect.gen(function* () {
-      let pieces = 0
-      let read = () => 0
-      const client = yield* connected((request, body, id) => {
-        read = () => request.socket.bytesRead
-        const push = request.push.bind(request)
-        request.push = (piece, encoding) => {
-          pieces += 1
-          return push(piece, encoding)
-        }
-        return tell(request, body, id)
-      })
-      client.write(inChunks + chunks(500_000))
-      expect(yield* client.closed).toMatch(/^HTTP\/1.1 400 /)
-      // A slice of 1 KiB has 170 more.
-      expect(pieces).toBeGreaterThan(512)
-      expect(pieces).toBeLessThan(700)
-      expect(read()).toBeLessThan(512 * 1024)
-    })
-  )
+    client.write(inChunks + chunks(500_000))
+    expect(yield* client.closed).toMatch(/^HTTP\/1.1 400 /)
+    // A slice of 1 KiB has 170 more.
+    expect(pieces).toBeGreaterThan(512)
+    expect(pieces).toBeLessThan(700)
+    expect(read()).toBeLessThan(512 * 1024)
+  })
 
   const megabytes = 4 * 1024 * 1024
   const endless = (begin: string, unit: string) => begin + unit.repeat(megabytes / unit.length)
   const tooLarge = /^HTTP\/1.1 200 [^{]*\{"body":"too large"\}$/
   const refused = /^HTTP\/1.1 431 /
 
-  it.scopedLive.each([
+  const kinds = [
     ["a body that is too large by its length", endless(post(`content-length: ${2 * megabytes}`), "x"), tooLarge],
     ["chunks of a good size", endless(inChunks, `80\r\n${"x".repeat(128)}\r\n`), /^HTTP\/1.1 413 /],
     ["zeros before the length of a chunk", endless(inChunks, "0"), refused],
@@ -121,66 +112,55 @@ describe("a body that does not end", () => {
     ["headers", endless("GET / HTTP/1.1\r\nhost: x\r\n", "a:\r\n"), refused],
     ["blank lines before a request", endless("", "\r\n"), refused],
     ["blank lines after a reply", endless(get("/"), "\r\n"), /^HTTP\/1.1 200 [^{]*\{"body":""\}(HTTP\/1.1 431 .*)?$/s]
-  ] as const)("of any kind is read no further than it may be used: %s", ([, said, answer]) =>
-    Effect.gen(function* () {
-      const sockets = yield* acceptedSockets
-      const client = yield* connected(tell)
-      client.write(said)
-      expect(yield* client.closed).toMatch(answer)
-      expect(sockets.map(({ bytesRead }) => bytesRead < 512 * 1024)).toEqual([true])
-    })
-  )
+  ] as const
 
-  it.scopedLive("leaves nothing behind at a connection that stays open", () =>
-    Effect.gen(function* () {
-      const address = yield* serveHttp(tell, anyPort)
-      const send = Effect.gen(function* () {
-        const client = yield* dial(address)
-        client.write(`${inChunks}0\r\n${"a:\r\n".repeat(4_000)}\r\n`)
-        yield* client.received(empty)
-      })
-      // The memory of a process's first connections is not counted.
-      yield* Effect.repeatN(send, clients - 1)
-      const before = memory()
-      yield* Effect.repeatN(send, clients - 1)
-      expect((memory() - before) / clients).toBeLessThan(20 * 1024)
+  liveTest("of any kind is read no further than it may be used", function* () {
+    const sockets = yield* acceptedSockets
+    // Each at a server of its own, all at once: a server goes on reading for a second.
+    const sendAll = Effect.forEach(kinds, ([, said]) => untilClosed(connected(tell), said), {
+      concurrency: "unbounded"
     })
-  )
+    for (const [n, text] of (yield* sendAll).entries()) expect(text, kinds[n]?.[0]).toMatch(kinds[n]?.[2] ?? "")
+    expect(sockets.map(({ bytesRead }) => bytesRead < 512 * 1024)).toEqual(kinds.map(() => true))
+  })
 
-  it.scopedLive("counts together with others that have no reply", () =>
-    Effect.gen(function* () {
-      let asked = 0
-      const client = yield* connected((request, body, id) => {
-        asked += 1
-        return tell(request, body, id)
-      })
-      client.write(`${inChunks}${chunks(100)}0\r\n\r\n`.repeat(20))
-      const text = yield* client.closed
-      expect(asked).toBe(6)
-      expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
+  liveTest("leaves nothing behind at a connection that stays open", function* () {
+    const address = yield* serveHttp(tell, anyPort)
+    const send = Effect.gen(function* () {
+      yield* answered(dial(address), `${inChunks}0\r\n${"a:\r\n".repeat(4_000)}\r\n`, empty)
     })
-  )
+    // The memory of a process's first connections is not counted.
+    yield* Effect.repeatN(send, clients - 1)
+    const before = memory()
+    yield* Effect.repeatN(send, clients - 1)
+    expect((memory() - before) / clients).toBeLessThan(20 * 1024)
+  })
 
-  it.scopedLive("is refused where there is no room for it, and accepted when the others have gone", () =>
-    Effect.gen(function* () {
-      const address = yield* serveHttp(tell, anyPort, { bodies: 8 * 1024 })
-      const half = `${post("content-length: 1000")}${"x".repeat(500)}`
-      const other = yield* dial(address)
-      other.write(half)
-      const probe = yield* dial(address)
-      probe.write(get("/"))
-      yield* probe.received(empty)
-      const one = yield* dial(address)
-      one.write(half)
-      const text = yield* one.closed
-      expect(text).toMatch(/^HTTP\/1.1 503 [\s\S]*retry-after: 1\r\n/)
-      expect(lastError(text)).toMatchObject({ code: "TOO_MANY_CONNECTIONS" })
-      other.write("x".repeat(500))
-      yield* other.received(/"\}$/)
-      other.write(`${half}${"x".repeat(500)}`)
-      yield* other.received(/"\}HTTP[\s\S]*"\}$/)
+  liveTest("counts together with others that have no reply", function* () {
+    let asked = 0
+    const client = yield* connected((request, body, id) => {
+      asked += 1
+      return tell(request, body, id)
     })
-  )
+    client.write(`${inChunks}${chunks(100)}0\r\n\r\n`.repeat(20))
+    const text = yield* client.closed
+    expect(asked).toBe(6)
+    expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST", message: expect.stringContaining("small pieces") })
+  })
+
+  liveTest("is refused where there is no room for it, and accepted when the others have gone", function* () {
+    const address = yield* serveHttp(tell, anyPort, { bodies: 8 * 1024 })
+    const half = `${post("content-length: 1000")}${"x".repeat(500)}`
+    const other = yield* saying(dial(address), half)
+    yield* answered(dial(address), get("/"), empty)
+    const text = yield* untilClosed(dial(address), half)
+    expect(text).toMatch(/^HTTP\/1.1 503 [\s\S]*retry-after: 1\r\n/)
+    expect(lastError(text)).toMatchObject({ code: "TOO_MANY_CONNECTIONS" })
+    other.write("x".repeat(500))
+    yield* other.received(/"\}$/)
+    other.write(`${half}${"x".repeat(500)}`)
+    yield* other.received(/"\}HTTP[\s\S]*"\}$/)
+  })
 
   it.scopedLive.each([
     [16, 503],
@@ -194,24 +174,22 @@ describe("a body that does not end", () => {
   )
 })
 
-it.scoped("a connection that waits for its refusal buffers nothing of what it goes on to send", () =>
-  Effect.gen(function* () {
-    const sockets = yield* acceptedSockets
-    const address = yield* serveHttp(tell, anyPort)
-    const before = memory()
-    const said = inChunks + chunks(35_000)
-    for (let i = 0; i < clients; i++) (yield* dial(address)).write(said)
-    // The first ten have their refusals at once.
-    const waiting = () => sockets.slice(10)
-    const isRead = () => sockets.length === clients && waiting().every(({ bytesRead }) => bytesRead >= 128 * 1024)
-    yield* Effect.repeat(eventLoopTurn, { until: isRead })
-    yield* Effect.repeatN(eventLoopTurn, 100)
-    expect(waiting().every(({ bytesRead }) => bytesRead < 384 * 1024)).toBe(true)
-    // Both ends of a connection are here.
-    expect((memory() - before) / clients).toBeLessThan(64 * 1024)
-    yield* TestClock.adjust("10 seconds")
-  })
-)
+clockTest("a connection that waits for its refusal buffers nothing of what it goes on to send", function* () {
+  const sockets = yield* acceptedSockets
+  const address = yield* serveHttp(tell, anyPort)
+  const before = memory()
+  const said = inChunks + chunks(35_000)
+  for (let i = 0; i < clients; i++) (yield* dial(address)).write(said)
+  // The first ten have their refusals at once.
+  const waiting = () => sockets.slice(10)
+  const isRead = () => sockets.length === clients && waiting().every(({ bytesRead }) => bytesRead >= 128 * 1024)
+  yield* Effect.repeat(eventLoopTurn, { until: isRead })
+  yield* Effect.repeatN(eventLoopTurn, 100)
+  expect(waiting().every(({ bytesRead }) => bytesRead < 384 * 1024)).toBe(true)
+  // Both ends of a connection are here.
+  expect((memory() - before) / clients).toBeLessThan(64 * 1024)
+  yield* TestClock.adjust("10 seconds")
+})
 
 it.scoped.each([
   ["a body in small pieces", inChunks + chunks(600), 400],
@@ -222,7 +200,7 @@ it.scoped.each([
     const sockets = yield* acceptedSockets
     const address = yield* serveHttp(tell, anyPort)
     const refused = new RegExp(`^HTTP/1.1 ${status} `)
-    const send = Effect.tap(dial(address), ({ write }) => write(said))
+    const send = saying(dial(address), said)
     for (let i = 0; i < 10; i++) yield* (yield* send).received(refused)
     const late = yield* Effect.flatMap(send, ({ received }) => Effect.fork(received(refused)))
     yield* Effect.repeat(eventLoopTurn, { until: () => (sockets[10]?.bytesRead ?? 0) >= Math.min(said.length, 16_384) })
@@ -233,8 +211,9 @@ it.scoped.each([
   })
 )
 
-it.scoped("a client that ends its side after a refused request gets the refusal, also when it is delayed", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a client that ends its side after a refused request gets the refusal, also when it is delayed",
+  function* () {
     const sockets = yield* acceptedSockets
     const address = yield* serveHttp(tell, anyPort)
     const send = Effect.tap(dial(address), ({ end, write }) => {
@@ -247,26 +226,22 @@ it.scoped("a client that ends its side after a refused request gets the refusal,
     yield* Effect.repeatN(eventLoopTurn, 50)
     yield* TestClock.adjust("500 millis")
     yield* Fiber.join(late)
-  })
+  }
 )
 
-it.scoped("behind a proxy, refusals of one client delay no other's", () =>
-  Effect.gen(function* () {
-    const clientOf = ({ headers }: IncomingMessage) => String(headers["x-forwarded-for"])
-    const address = yield* serveHttp(tell, anyPort, { clientOf, isProxy: () => true })
-    const send = (client: string) =>
-      Effect.tap(dial(address), ({ write }) =>
-        write(`GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${client}\r\n${"x-b: \r\n".repeat(101)}\r\n`)
-      )
-    for (let i = 0; i < 10; i++) yield* (yield* send("203.0.113.9")).received(/^HTTP\/1.1 431 /)
-    yield* send("203.0.113.9")
-    yield* (yield* send("203.0.113.10")).received(/^HTTP\/1.1 431 /)
-    // A request that could not be parsed belongs to no client, and would count for all of them.
-    const nobody = Effect.tap(dial(address), ({ write }) => write("EHLO localhost\r\n"))
-    for (let i = 0; i < 12; i++) yield* (yield* nobody).received(/^HTTP\/1.1 400 /)
-    yield* TestClock.adjust("10 seconds")
-  })
-)
+clockTest("behind a proxy, refusals of one client delay no other's", function* () {
+  const clientOf = ({ headers }: IncomingMessage) => String(headers["x-forwarded-for"])
+  const address = yield* serveHttp(tell, anyPort, { clientOf, isProxy: () => true })
+  const send = (client: string) =>
+    saying(dial(address), `GET / HTTP/1.1\r\nhost: x\r\nx-forwarded-for: ${client}\r\n${"x-b: \r\n".repeat(101)}\r\n`)
+  for (let i = 0; i < 10; i++) yield* (yield* send("203.0.113.9")).received(/^HTTP\/1.1 431 /)
+  yield* send("203.0.113.9")
+  yield* (yield* send("203.0.113.10")).received(/^HTTP\/1.1 431 /)
+  // A request that could not be parsed belongs to no client, and would count for all of them.
+  const nobody = saying(dial(address), "EHLO localhost\r\n")
+  for (let i = 0; i < 12; i++) yield* (yield* nobody).received(/^HTTP\/1.1 400 /)
+  yield* TestClock.adjust("10 seconds")
+})
 
 describe("bodies that come through a proxy", () => {
   it.scopedLive("count for the clients behind it", () =>
@@ -279,31 +254,26 @@ describe("bodies that come through a proxy", () => {
         Effect.tap(dial({ host, port }), (connection) => Effect.sync(() => connection.write(said)))
       )
       yield* Effect.raceAll(connections.map(({ received }) => received(/^HTTP\/1.1 503 [\s\S]*TOO_MANY_CONNECTIONS/)))
-      const other = yield* dial({ host, port })
-      other.write(`${form("203.0.113.10")}${"x".repeat(10_000)}`)
-      yield* other.received(/^HTTP\/1.1 4(?!29)\d\d /)
+      yield* answered(dial({ host, port }), `${form("203.0.113.10")}${"x".repeat(10_000)}`, /^HTTP\/1.1 4(?!29)\d\d /)
       // The connections end first: a shutdown waits for what they have begun to say.
     }).pipe(Effect.scoped, Effect.provide(behindProxy))
   )
 })
 
 describe("a request", () => {
-  it.scopedLive("is refused before its body arrives, and the connection goes on once it is through", () =>
-    Effect.gen(function* () {
-      const client = yield* connected((request, body, id) =>
-        request.method === "POST" ? Effect.succeed({ status: 403, headers: {}, text: "{}" }) : tell(request, body, id)
-      )
-      client.write(post("content-length: 3"))
-      yield* client.received(/403 [\s\S]*\{\}$/)
-      client.write(`abc${get("/")}`)
-      yield* client.received(empty)
-    })
-  )
+  liveTest("is refused before its body arrives, and the connection goes on once it is through", function* () {
+    const client = yield* connected((request, body, id) =>
+      request.method === "POST" ? Effect.succeed({ status: 403, headers: {}, text: "{}" }) : tell(request, body, id)
+    )
+    client.write(post("content-length: 3"))
+    yield* client.received(/403 [\s\S]*\{\}$/)
+    client.write(`abc${get("/")}`)
+    yield* client.received(empty)
+  })
 
   it.scopedLive.each([101, 1_100])("with %d headers is refused, whatever would be hidden behind them", (count) =>
     Effect.gen(function* () {
-      const client = yield* connected(tell)
-      client.write(`GET / HTTP/1.1\r\nhost: x\r\n${"x-b: \r\n".repeat(count - 1)}\r\n`)
+      const client = yield* saying(connected(tell), `GET / HTTP/1.1\r\nhost: x\r\n${"x-b: \r\n".repeat(count - 1)}\r\n`)
       const text = yield* client.closed
       expect(text).toMatch(/^HTTP\/1.1 431 /)
       expect(lastError(text)).toMatchObject({ code: "HEADERS_TOO_LARGE" })
@@ -312,9 +282,7 @@ describe("a request", () => {
 
   it.scopedLive.each(["HTTP/0.9", "HTTP/2.0", "HTTP/1.2"])("of version %s is refused", (version) =>
     Effect.gen(function* () {
-      const client = yield* connected(tell)
-      client.write(`GET / ${version}\r\nhost: x\r\n\r\n`)
-      const text = yield* client.closed
+      const text = yield* untilClosed(connected(tell), `GET / ${version}\r\nhost: x\r\n\r\n`)
       expect(text).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/)
       expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST" })
     })

@@ -1,6 +1,7 @@
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import { Connections } from "../../src/Http/connections.ts"
+import { BodyRoom } from "../../src/Http/requests.ts"
 
 const limits = {
   total: 8,
@@ -34,6 +35,29 @@ const isWaiting = ({ held, sent, working }: Modelled) => working === held + sent
 interface ModelledClient {
   readonly first: number
   served: boolean
+}
+
+interface ModelledEvent {
+  readonly isPossible?: (one: Modelled) => boolean
+  readonly change?: (one: Modelled) => void
+}
+
+/** What happens to an open connection. */
+type EventName = "heard" | "began" | "held" | "released" | "sent" | "answered"
+
+const events: Readonly<Record<EventName, ModelledEvent>> = {
+  heard: {},
+  began: { change: (one) => one.working++ },
+  held: { isPossible: (one) => !isWaiting(one), change: (one) => one.held++ },
+  released: { isPossible: ({ held }) => held > 0, change: (one) => one.held-- },
+  sent: { isPossible: (one) => !isWaiting(one), change: (one) => one.sent++ },
+  answered: {
+    isPossible: ({ sent }) => sent > 0,
+    change: (one) => {
+      one.working -= 1
+      one.sent -= 1
+    }
+  }
 }
 
 /** A naive model of the limits, which checks all connections each time. */
@@ -83,71 +107,41 @@ class Model {
     return { admitted: true, evicted }
   }
 
-  #change(connection: number, isPossible: (one: Modelled) => boolean, change: (one: Modelled) => void) {
+  /** Whether an event of the connection was possible, which is done then. */
+  happens(step: EventName, connection: number) {
     const one = this.open.get(connection)
+    const { change, isPossible = () => true } = events[step]
     if (one === undefined || !isPossible(one)) return false
-    change(one)
+    change?.(one)
+    if (step === "answered") this.#serve(one)
     if (isWaiting(one)) one.since = this.#time++
     return true
   }
 
-  heard(connection: number) {
-    return this.#change(
-      connection,
-      () => true,
-      () => {}
-    )
-  }
-
-  began(connection: number) {
-    return this.#change(
-      connection,
-      () => true,
-      (one) => one.working++
-    )
-  }
-
-  send(connection: number) {
-    return this.#change(
-      connection,
-      (one) => !isWaiting(one),
-      (one) => one.sent++
-    )
-  }
-
-  answer(connection: number) {
-    return this.#change(
-      connection,
-      ({ sent }) => sent > 0,
-      (one) => {
-        one.working -= 1
-        one.sent -= 1
-        const client = this.#clients.get(one.client)
-        if (client !== undefined) client.served = true
-      }
-    )
-  }
-
-  hold(connection: number, held: number) {
-    return this.#change(
-      connection,
-      (one) => (held < 0 ? one.held > 0 : !isWaiting(one)),
-      (one) => {
-        one.held += held
-      }
-    )
+  #serve({ client }: Modelled) {
+    const served = this.#clients.get(client)
+    if (served !== undefined) served.served = true
   }
 }
 
 const steps = fc.array(
   fc.tuple(
     fc.constantFrom(
-      ...["admit", "admit", "heard", "began", "began", "held", "held", "released", "sent", "sent", "answered", "closed"]
+      ...(["admit", "admit", "heard", "began", "began", "held", "held", "released"] as const),
+      ...(["sent", "sent", "answered", "closed"] as const)
     ),
     fc.nat(99)
   ),
   { maxLength: 200 }
 )
+
+/** A connection with a request that was answered. */
+const served = (connections: Connections<string>, connection: string, address: string) => {
+  connections.admit(connection, address)
+  connections.began(connection)
+  connections.sent(connection)
+  connections.answered(connection)
+}
 
 describe("connections", () => {
   it("stay within the limits, and those that have waited longest of the client with the most are evicted", () =>
@@ -161,13 +155,9 @@ describe("connections", () => {
             expect(connections.admit(at, addresses[which] ?? "")).toEqual(model.admit(at, clients[which] ?? 0))
           } else {
             const connection = [...model.open.keys()][pick % Math.max(1, model.open.size)] ?? -1
-            if (step === "heard" && model.heard(connection)) connections.heard(connection)
-            if (step === "began" && model.began(connection)) connections.began(connection)
-            if (step === "sent" && model.send(connection)) connections.sent(connection)
-            if (step === "answered" && model.answer(connection)) connections.answered(connection)
-            if (step === "held" && model.hold(connection, 1)) connections.held(connection)
-            if (step === "released" && model.hold(connection, -1)) connections.released(connection)
-            if (step === "closed" && model.open.delete(connection)) connections.closed(connection)
+            if (step === "closed") {
+              if (model.open.delete(connection)) connections.closed(connection)
+            } else if (model.happens(step, connection)) connections[step](connection)
           }
           for (const [connection, { held, working }] of model.open) {
             expect([connections.working(connection), connections.isHeld(connection)]).toEqual([working, held > 0])
@@ -180,10 +170,8 @@ describe("connections", () => {
   it("of a client that was served stay, however many connections others open", () => {
     const connections = new Connections<string>({ ...limits, total: 100, perClient: 20 })
     const honest = ["idle", "upload"]
-    for (const one of honest) connections.admit(one, "192.0.2.1")
-    connections.began("idle")
-    connections.sent("idle")
-    connections.answered("idle")
+    served(connections, "idle", "192.0.2.1")
+    connections.admit("upload", "192.0.2.1")
     const evicted = Array.from({ length: 2_000 }, (_, i) => {
       const admission = connections.admit(`flood ${i}`, `198.51.100.${i % 16}`)
       return admission.admitted ? admission.evicted : "refused"
@@ -194,17 +182,10 @@ describe("connections", () => {
 
   it("of a client that was served are evicted last where everyone has one", () => {
     const connections = new Connections<string>({ ...limits, total: 3 })
-    connections.admit("served", "192.0.2.1")
-    connections.began("served")
-    connections.sent("served")
-    connections.answered("served")
+    served(connections, "served", "192.0.2.1")
     const evicted = ["a", "b", "c", "d"].map((one, i) => connections.admit(one, `198.51.100.${i}`))
-    expect(evicted.map((admission) => admission.admitted && admission.evicted)).toEqual([
-      undefined,
-      undefined,
-      "a",
-      "b"
-    ])
+    const expected = [undefined, undefined, "a", "b"]
+    expect(evicted.map((admission) => admission.admitted && admission.evicted)).toEqual(expected)
   })
 
   it("of a client that has few are not closed for one that has more", () => {
@@ -314,4 +295,33 @@ describe("connections", () => {
     connections.closed("new")
     expect(connections.admit("fourth", "192.0.2.1")).toEqual({ admitted: true, evicted: undefined })
   })
+})
+
+/** Takes byte by byte, until there is no room or `most` are taken. */
+const fill = (room: BodyRoom, client: string, most = Number.POSITIVE_INFINITY, piece = 1) => {
+  let bytes = 0
+  while (bytes < most && room.take(client, piece)) bytes += piece
+  return bytes
+}
+
+it("however many clients take room, some is left for the body of another one", () => {
+  const body = 64 * 1024
+  const room = new BodyRoom(32 * 1024 * 1024)
+  const taken = Array.from({ length: 100 }, (_, client) => fill(room, `198.51.100.${client}`, 3 * body, 1024))
+  expect(Math.max(...taken)).toBe(3 * body)
+  expect(fill(room, "192.0.2.1", body, 1024)).toBe(body)
+  room.giveBack("192.0.2.1", body)
+  expect(fill(room, "192.0.2.1", body, 1024)).toBe(body)
+})
+
+it("one client has an eighth of what is free, and what is given back is free again", () => {
+  const room = new BodyRoom(800)
+  // What it has itself is not free: an eighth of 712, and a byte.
+  expect(fill(room, "one")).toBe(89)
+  expect(fill(room, "two")).toBe(79)
+  room.giveBack("one", 40)
+  expect(fill(room, "one")).toBe(31)
+  room.giveBack("one", 80)
+  room.giveBack("two", 79)
+  expect(fill(room, "three")).toBe(89)
 })

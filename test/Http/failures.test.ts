@@ -8,6 +8,7 @@ import { Idempotency } from "../../src/Http/idempotency.ts"
 import { makeRespond } from "../../src/Http/respond.ts"
 import type { Router, ServedOperation } from "../../src/Http/routes.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 
 /** The response of a public path with this handler, and the log lines. */
@@ -57,19 +58,17 @@ const respondTo = (handled: ReturnType<ServedOperation["handle"]>) =>
     )
   )
 
-it.effect("a refusal is sent unchanged, and not logged", () =>
-  Effect.gen(function* () {
-    const refusal = { code: "RATE_UNAVAILABLE" as const, message: "No.", details: [1] }
-    const error = new ApiError({ ...refusal, headers: { "retry-after": "9" } })
-    const { logged, reply } = yield* respondTo(Effect.fail(error))
-    expect(yield* reply).toEqual({
-      status: 503,
-      headers: { "retry-after": "9" },
-      body: { error: { ...refusal, requestId: "req_1" } }
-    })
-    expect(logged).toEqual([])
+clockTest("a refusal is sent unchanged, and not logged", function* () {
+  const refusal = { code: "RATE_UNAVAILABLE" as const, message: "No.", details: [1] }
+  const error = new ApiError({ ...refusal, headers: { "retry-after": "9" } })
+  const { logged, reply } = yield* respondTo(Effect.fail(error))
+  expect(yield* reply).toEqual({
+    status: 503,
+    headers: { "retry-after": "9" },
+    body: { error: { ...refusal, requestId: "req_1" } }
   })
-)
+  expect(logged).toEqual([])
+})
 
 const defects: ReadonlyArray<readonly [what: string, handled: ReturnType<ServedOperation["handle"]>]> = [
   ["a defect", Effect.die(new Error("a bug"))],
@@ -95,28 +94,24 @@ it.effect.each(defects)("%s is a 500 without details, logged once with its cause
   })
 )
 
-it.effect("an unavailable store is a 503, logged at intervals only", () =>
-  Effect.gen(function* () {
-    const down = new StoreUnavailable({ code: "SQLITE_FULL", message: "The disk is full." })
-    const { logged, reply } = yield* respondTo(Effect.fail(down))
-    expect(yield* reply).toMatchObject({
-      status: 503,
-      headers: { "retry-after": "5" },
-      body: { error: { code: "STORE_UNAVAILABLE", requestId: "req_1" } }
-    })
-    for (let n = 0; n < 20; n++) yield* reply
-    expect(logged.map(({ message }) => message)).toEqual(Array(6).fill("The disk is full."))
-    yield* TestClock.adjust("1 minute")
-    yield* reply
-    expect(logged).toHaveLength(7)
-    expect(logged.at(-1)?.annotations).toMatchObject({ omitted: 15 })
+clockTest("an unavailable store is a 503, logged at intervals only", function* () {
+  const down = new StoreUnavailable({ code: "SQLITE_FULL", message: "The disk is full." })
+  const { logged, reply } = yield* respondTo(Effect.fail(down))
+  expect(yield* reply).toMatchObject({
+    status: 503,
+    headers: { "retry-after": "5" },
+    body: { error: { code: "STORE_UNAVAILABLE", requestId: "req_1" } }
   })
-)
+  for (let n = 0; n < 20; n++) yield* reply
+  expect(logged.map(({ message }) => message)).toEqual(Array(6).fill("The disk is full."))
+  yield* TestClock.adjust("1 minute")
+  yield* reply
+  expect(logged).toHaveLength(7)
+  expect(logged.at(-1)?.annotations).toMatchObject({ omitted: 15 })
+})
 
-it.effect("interrupted work, as at a shutdown, is not a defect", () =>
-  Effect.gen(function* () {
-    const { logged, reply } = yield* respondTo(Effect.flatMap(Effect.fork(Effect.interrupt), Fiber.join))
-    expect(Exit.isInterrupted(yield* Effect.exit(reply))).toBe(true)
-    expect(logged).toEqual([])
-  })
-)
+clockTest("interrupted work, as at a shutdown, is not a defect", function* () {
+  const { logged, reply } = yield* respondTo(Effect.flatMap(Effect.fork(Effect.interrupt), Fiber.join))
+  expect(Exit.isInterrupted(yield* Effect.exit(reply))).toBe(true)
+  expect(logged).toEqual([])
+})

@@ -3,8 +3,9 @@ import { Deferred, Effect, Fiber, Option, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
-import { anyPort, connected, empty, get, lastError, statuses, tell } from "./serving.ts"
+import { answered, anyPort, connected, empty, get, lastError, saying, statuses, tell, untilClosed } from "./serving.ts"
 
 /** Responds like `tell` to what has arrived whole; requests to /wait are answered when the test says so. */
 const waiting = Effect.gen(function* () {
@@ -23,91 +24,66 @@ const waiting = Effect.gen(function* () {
 const soon = { connectionsCheckingInterval: 10, headersTimeout: 500, requestTimeout: 1_000 }
 
 describe("a client at its connection limit", () => {
-  it.scopedLive("loses those with unfinished requests, never one in progress; then the new one is refused", () =>
-    Effect.gen(function* () {
-      const { go, respond } = yield* waiting
-      const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
-      const slow = yield* dial(address)
-      slow.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
-      const beBusy = Effect.gen(function* () {
-        const client = yield* dial(address)
-        client.write(`${get("/")}${get("/wait")}`)
-        yield* client.received(empty)
-        return client
-      })
-      const busy = [yield* beBusy, yield* beBusy]
-      expect(yield* slow.closed).toBe("")
+  liveTest("loses those with unfinished requests, never one in progress; then the new one is refused", function* () {
+    const { go, respond } = yield* waiting
+    const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
+    const slow = yield* saying(dial(address), "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+    const beBusy = Effect.gen(function* () {
+      const client = yield* answered(dial(address), `${get("/")}${get("/wait")}`, empty)
+      return client
+    })
+    const busy = [yield* beBusy, yield* beBusy]
+    expect(yield* slow.closed).toBe("")
 
-      const refused = yield* dial(address)
-      refused.write(get("/"))
-      const text = yield* refused.closed
-      expect(text).toMatch(
-        /^HTTP\/1.1 503 Service Unavailable\r\n[\s\S]*retry-after: 1\r\n[\s\S]*connection: close\r\n/
+    const text = yield* untilClosed(dial(address), get("/"))
+    expect(text).toMatch(/^HTTP\/1.1 503 Service Unavailable\r\n[\s\S]*retry-after: 1\r\n[\s\S]*connection: close\r\n/)
+    expect(lastError(text)).toMatchObject({ code: "TOO_MANY_CONNECTIONS" })
+    expect(statuses(text)).toEqual([503])
+
+    yield* go
+    for (const client of busy) yield* client.received(/"\}HTTP[\s\S]*\{"body":""\}$/)
+  })
+
+  liveTest("loses one whose client does not read its reply", function* () {
+    const text = "x".repeat(64 * 1024 * 1024)
+    const address = yield* serveHttp(() => Effect.succeed({ status: 200, headers: {}, text }), anyPort, {
+      perClient: 1
+    })
+    const lazy = yield* answered(dial(address), get("/"), /200 OK/)
+    lazy.pause()
+    yield* answered(dial(address), get("/"), /^HTTP\/1.1 200 /)
+  })
+
+  liveTest("loses one whose client does not read the end of a stream", function* () {
+    const ended = yield* Deferred.make<void>()
+    const respond: Respond = ({ socket, url }) => {
+      // It ends once the system takes no more, before as much is left that it would wait for its client.
+      const rest = Stream.make("x".repeat(4096)).pipe(
+        Stream.forever,
+        Stream.takeUntil(() => socket.writableLength > 0),
+        Stream.ensuring(Deferred.succeed(ended, undefined))
       )
-      expect(lastError(text)).toMatchObject({ code: "TOO_MANY_CONNECTIONS" })
-      expect(statuses(text)).toEqual([503])
+      return Effect.succeed({ status: 200, headers: {}, text: "", ...(url === "/stream" ? { rest } : {}) })
+    }
+    const address = yield* serveHttp(respond, anyPort, { perClient: 1 })
+    const lazy = yield* answered(dial(address), get("/stream"), /200 OK/)
+    lazy.pause()
+    yield* Deferred.await(ended)
+    yield* Effect.repeatN(eventLoopTurn, 50)
+    yield* answered(dial(address), get("/"), /^HTTP\/1.1 200 /)
+  })
 
-      yield* go
-      for (const client of busy) yield* client.received(/"\}HTTP[\s\S]*\{"body":""\}$/)
-    })
-  )
-
-  it.scopedLive("loses one whose client does not read its reply", () =>
-    Effect.gen(function* () {
-      const text = "x".repeat(64 * 1024 * 1024)
-      const address = yield* serveHttp(() => Effect.succeed({ status: 200, headers: {}, text }), anyPort, {
-        perClient: 1
-      })
-      const lazy = yield* dial(address)
-      lazy.write(get("/"))
-      yield* lazy.received(/200 OK/)
-      lazy.pause()
-      const other = yield* dial(address)
-      other.write(get("/"))
-      yield* other.received(/^HTTP\/1.1 200 /)
-    })
-  )
-
-  it.scopedLive("loses one whose client does not read the end of a stream", () =>
-    Effect.gen(function* () {
-      const ended = yield* Deferred.make<void>()
-      const respond: Respond = ({ socket, url }) => {
-        // It ends once the system takes no more, before as much is left that it would wait for its client.
-        const rest = Stream.make("x".repeat(4096)).pipe(
-          Stream.forever,
-          Stream.takeUntil(() => socket.writableLength > 0),
-          Stream.ensuring(Deferred.succeed(ended, undefined))
-        )
-        return Effect.succeed({ status: 200, headers: {}, text: "", ...(url === "/stream" ? { rest } : {}) })
-      }
-      const address = yield* serveHttp(respond, anyPort, { perClient: 1 })
-      const lazy = yield* dial(address)
-      lazy.write(get("/stream"))
-      yield* lazy.received(/200 OK/)
-      lazy.pause()
-      yield* Deferred.await(ended)
-      yield* Effect.repeatN(eventLoopTurn, 50)
-      const other = yield* dial(address)
-      other.write(get("/"))
-      yield* other.received(/^HTTP\/1.1 200 /)
-    })
-  )
-
-  it.scopedLive("loses an idle connection before one whose request is arriving", () =>
-    Effect.gen(function* () {
-      const address = yield* serveHttp(tell, anyPort, { perClient: 2 })
-      const sender = yield* dial(address)
-      const idle = yield* dial(address)
-      idle.write(get("/"))
-      yield* idle.received(empty)
-      sender.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
-      yield* sender.received(/100 Continue/)
-      yield* dial(address)
-      expect(statuses(yield* idle.closed)).toEqual([200])
-      sender.write("ab")
-      yield* sender.received(/\{"body":"ab"\}$/)
-    })
-  )
+  liveTest("loses an idle connection before one whose request is arriving", function* () {
+    const address = yield* serveHttp(tell, anyPort, { perClient: 2 })
+    const sender = yield* dial(address)
+    const idle = yield* answered(dial(address), get("/"), empty)
+    sender.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
+    yield* sender.received(/100 Continue/)
+    yield* dial(address)
+    expect(statuses(yield* idle.closed)).toEqual([200])
+    sender.write("ab")
+    yield* sender.received(/\{"body":"ab"\}$/)
+  })
 })
 
 describe("data that does not arrive in time", () => {
@@ -119,77 +95,64 @@ describe("data that does not arrive in time", () => {
   ] as const)("%s: 408", ([, said]) =>
     Effect.gen(function* () {
       const { asked, respond } = yield* waiting
-      const client = yield* connected(respond, soon)
-      client.write(said)
-      const text = yield* client.closed
+      const text = yield* untilClosed(connected(respond, soon), said)
       expect(statuses(text)).toEqual([408])
       expect(lastError(text)).toEqual({ code: "REQUEST_TIMEOUT", message: "The request did not arrive in time." })
       expect(asked).toEqual([])
     })
   )
 
-  it.scopedLive("the rest of a refused body gets no second response, which would be taken for the next one", () =>
-    Effect.gen(function* () {
-      const client = yield* connected(tell, soon)
-      client.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{")
-      const text = yield* client.closed
-      expect(text).toMatch(/\{"body":"too large"\}$/)
-      expect(statuses(text)).toEqual([200])
-    })
-  )
+  liveTest("the rest of a refused body gets no second response, which would be taken for the next one", function* () {
+    const client = yield* connected(tell, soon)
+    client.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{")
+    const text = yield* client.closed
+    expect(text).toMatch(/\{"body":"too large"\}$/)
+    expect(statuses(text)).toEqual([200])
+  })
 })
 
 describe("on one connection", () => {
-  it.scopedLive("malformed bytes are refused after the outstanding responses", () =>
-    Effect.gen(function* () {
-      const { go, respond } = yield* waiting
-      const address = yield* serveHttp(respond, anyPort, soon)
-      const client = yield* dial(address)
-      client.write(`${get("/")}${get("/wait")}NONSENSE\r\n\r\n`)
-      yield* client.received(empty)
-      client.write(get("/"))
-      // Also after the server's time limit for the malformed bytes.
-      const silent = yield* dial(address)
-      expect(statuses(yield* silent.closed)).toEqual([408])
-      yield* go
-      const text = yield* client.closed
-      expect(statuses(text)).toEqual([200, 200, 400])
-      expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST" })
-    })
-  )
+  liveTest("malformed bytes are refused after the outstanding responses", function* () {
+    const { go, respond } = yield* waiting
+    const address = yield* serveHttp(respond, anyPort, soon)
+    const client = yield* answered(dial(address), `${get("/")}${get("/wait")}NONSENSE\r\n\r\n`, empty)
+    client.write(get("/"))
+    // Also after the server's time limit for the malformed bytes.
+    const silent = yield* dial(address)
+    expect(statuses(yield* silent.closed)).toEqual([408])
+    yield* go
+    const text = yield* client.closed
+    expect(statuses(text)).toEqual([200, 200, 400])
+    expect(lastError(text)).toMatchObject({ code: "BAD_REQUEST" })
+  })
 
-  it.scopedLive("bytes after the last request are ignored", () =>
-    Effect.gen(function* () {
-      const { asked, go, respond } = yield* waiting
-      const client = yield* connected(respond)
-      client.write(`${get("/")}GET /wait HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n${get("/late")}`)
-      yield* client.received(empty)
-      yield* go
-      expect(statuses(yield* client.closed)).toEqual([200, 200])
-      expect(asked).toEqual(["/", "/wait"])
-    })
-  )
+  liveTest("bytes after the last request are ignored", function* () {
+    const { asked, go, respond } = yield* waiting
+    const client = yield* connected(respond)
+    client.write(`${get("/")}GET /wait HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n${get("/late")}`)
+    yield* client.received(empty)
+    yield* go
+    expect(statuses(yield* client.closed)).toEqual([200, 200])
+    expect(asked).toEqual(["/", "/wait"])
+  })
 
-  it.scopedLive("of many pipelined requests 32 are answered, and the rest is not read", () =>
-    Effect.gen(function* () {
-      const { asked, go, respond } = yield* waiting
-      const client = yield* connected(respond)
-      client.write(`${get("/")}${get("/wait").repeat(500)}`)
-      yield* client.received(empty)
-      yield* go
-      const text = yield* client.closed
-      expect(statuses(text)).toEqual([...Array.from({ length: asked.length }, () => 200), 400])
-      expect(asked.length).toBeGreaterThanOrEqual(32)
-      expect(asked.length).toBeLessThanOrEqual(33)
-      expect(lastError(text).message).toContain("Too many requests came on this connection")
-    })
-  )
+  liveTest("of many pipelined requests 32 are answered, and the rest is not read", function* () {
+    const { asked, go, respond } = yield* waiting
+    const client = yield* answered(connected(respond), `${get("/")}${get("/wait").repeat(500)}`, empty)
+    yield* go
+    const text = yield* client.closed
+    expect(statuses(text)).toEqual([...Array.from({ length: asked.length }, () => 200), 400])
+    expect(asked.length).toBeGreaterThanOrEqual(32)
+    expect(asked.length).toBeLessThanOrEqual(33)
+    expect(lastError(text).message).toContain("Too many requests came on this connection")
+  })
 
-  it.scoped("too many pipelined requests are refused at once ten times of one address, then twice a second", () =>
-    Effect.gen(function* () {
+  clockTest(
+    "too many pipelined requests are refused at once ten times of one address, then twice a second",
+    function* () {
       const address = yield* serveHttp(tell, anyPort)
       const accepted = `${get("/").repeat(31)}POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nlast`
-      const send = Effect.tap(dial(address), ({ write }) => write(`${accepted}${get("/")}`))
+      const send = saying(dial(address), `${accepted}${get("/")}`)
       for (let i = 0; i < 10; i++) yield* (yield* send).received(/HTTP\/1.1 400 /)
       const last = yield* send
       const late = yield* Effect.fork(last.received(/HTTP\/1.1 400 /))
@@ -199,22 +162,23 @@ describe("on one connection", () => {
       expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
       yield* TestClock.adjust("500 millis")
       yield* Fiber.join(late)
-    })
+    }
   )
 })
 
-it.scoped("a failure that an honest client may have is reported at once, however many refusals its address had", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a failure that an honest client may have is reported at once, however many refusals its address had",
+  function* () {
     const { respond } = yield* waiting
     const address = yield* serveHttp(respond, anyPort, { ...soon, perClient: 2 })
-    const send = (said: string) => Effect.tap(dial(address), ({ write }) => write(said))
+    const send = (said: string) => saying(dial(address), said)
     for (let i = 0; i < 10; i++) yield* (yield* send("NONSENSE\r\n\r\n")).received(/^HTTP\/1.1 400 /)
     const late = yield* Effect.flatMap(send("NONSENSE\r\n\r\n"), ({ received }) => Effect.fork(received(/400 /)))
     yield* (yield* dial(address)).received(/^HTTP\/1.1 408 /)
     expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
     for (let i = 0; i < 2; i++) yield* (yield* send(`${get("/")}${get("/wait")}`)).received(empty)
     yield* (yield* dial(address)).received(/^HTTP\/1.1 503 /)
-  })
+  }
 )
 
 const malformed = "This is not a well-formed HTTP request."
@@ -228,9 +192,7 @@ it.scopedLive.each([
   [`${chunked}1;${"x".repeat(20_000)}`, 413, "PAYLOAD_TOO_LARGE", "The extensions of the body's chunks are too large."]
 ] as const)("a request that Node itself refuses gets a JSON body: %.60j: %i", ([request, status, code, message]) =>
   Effect.gen(function* () {
-    const client = yield* connected(tell)
-    client.write(request)
-    const text = yield* client.closed
+    const text = yield* untilClosed(connected(tell), request)
     expect(statuses(text)).toEqual([status])
     expect(text).toMatch(/content-type: application\/json\r\n[\s\S]*connection: close\r\n/)
     expect(lastError(text)).toEqual({ code, message })

@@ -1,19 +1,24 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { vi } from "vitest"
+import { shownPrefix } from "../../src/Auth/keyFormat.ts"
 import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { clientAddressOf } from "../../src/Http/clientAddress.ts"
 import { TestApi, testApp } from "../lib/api.ts"
+import { liveTestOn } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 
-const app = (perMinute: number, perHour: number) => Effect.provide(testApp({ limits: { perMinute, perHour } }))
+/** Tests of a daemon with these limits. */
+const limitedTo = (perMinute: number, perHour: number) => liveTestOn(testApp({ limits: { perMinute, perHour } }))
 const limitOf = ({ headers }: { readonly headers: Readonly<Record<string, unknown>> }) => [
   headers["x-ratelimit-limit"],
   headers["x-ratelimit-remaining"]
 ]
 
 describe("the rate limits of a key", () => {
-  it.live("are in headers of every response to it, whatever is wrong with the request, and of no other", () =>
-    Effect.gen(function* () {
+  limitedTo(100, 1000)(
+    "are in headers of every response to it, whatever is wrong with the request, and of no other",
+    function* () {
       const api = yield* TestApi
       const key = yield* api.newKey("test", ["quotes:read"])
       const answers = [
@@ -42,11 +47,12 @@ describe("the rate limits of a key", () => {
         expect(limitOf(other)).toEqual([undefined, undefined])
       }
       expect(limitOf(yield* api.call("GET", "/v1/payments", { key }))).toEqual(["100", "95"])
-    }).pipe(app(100, 1000))
+    }
   )
 
-  it.live("refuse further requests with 429, before any other check, and count each key separately", () =>
-    Effect.gen(function* () {
+  limitedTo(2, 1000)(
+    "refuse further requests with 429, before any other check, and count each key separately",
+    function* () {
       const api = yield* TestApi
       const key = yield* api.newKey()
       const other = yield* api.newKey()
@@ -61,49 +67,45 @@ describe("the rate limits of a key", () => {
         expect(refused.body.error.requestId).toBe(refused.headers["x-request-id"])
       }
       expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
-    }).pipe(app(2, 1000))
+    }
   )
 
-  it.live("are beside the account's, and a refusal says whose was reached", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const keys = yield* Effect.replicateEffect(api.newKey(), 3)
-      yield* Effect.flatMap(Accounts, (accounts) => accounts.change(defaultAccount, { perMinute: 3 }))
-      const first = keys[0] ?? ""
-      for (let i = 0; i < 2; i++) yield* api.call("GET", "/v1/payments", { key: first })
-      const ofKey = yield* api.call("GET", "/v1/payments", { key: first })
-      expect([ofKey.status, limitOf(ofKey)]).toEqual([429, ["2", "0"]])
-      expect(ofKey.body.error.message).toMatch(/^This key may make 2 requests a minute:/)
-      const last = yield* api.call("GET", "/v1/payments", { key: keys[1] ?? "" })
-      expect([last.status, limitOf(last)]).toEqual([200, ["3", "0"]])
-      const ofAccount = yield* api.call("GET", "/v1/payments", { key: keys[2] ?? "" })
-      expect([ofAccount.status, limitOf(ofAccount)]).toEqual([429, ["3", "0"]])
-      expect(ofAccount.body.error.message).toMatch(/^All keys of this account together may make 3 requests a minute:/)
-    }).pipe(app(2, 1000))
-  )
+  limitedTo(2, 1000)("are beside the account's, and a refusal says whose was reached", function* () {
+    const api = yield* TestApi
+    const keys = yield* Effect.replicateEffect(api.newKey(), 3)
+    yield* Effect.flatMap(Accounts, (accounts) => accounts.change(defaultAccount, { perMinute: 3 }))
+    const first = keys[0] ?? ""
+    for (let i = 0; i < 2; i++) yield* api.call("GET", "/v1/payments", { key: first })
+    const ofKey = yield* api.call("GET", "/v1/payments", { key: first })
+    expect([ofKey.status, limitOf(ofKey)]).toEqual([429, ["2", "0"]])
+    expect(ofKey.body.error.message).toMatch(/^This key may make 2 requests a minute:/)
+    const last = yield* api.call("GET", "/v1/payments", { key: keys[1] ?? "" })
+    expect([last.status, limitOf(last)]).toEqual([200, ["3", "0"]])
+    const ofAccount = yield* api.call("GET", "/v1/payments", { key: keys[2] ?? "" })
+    expect([ofAccount.status, limitOf(ofAccount)]).toEqual([429, ["3", "0"]])
+    expect(ofAccount.body.error.message).toMatch(/^All keys of this account together may make 3 requests a minute:/)
+  })
 })
 
 describe("failed authentication", () => {
-  it.live("is delayed when repeated, closes its connection, and locks no valid key out", () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      for (let i = 0; i < 5; i++) {
-        const { headers, status } = yield* api.call("GET", "/v1/payments", { key: "wrong" })
-        expect([status, headers.connection]).toEqual([401, "keep-alive"])
+  limitedTo(100, 1000)("is delayed when repeated, closes its connection, and locks no valid key out", function* () {
+    const api = yield* TestApi
+    const key = yield* api.newKey()
+    for (let i = 0; i < 5; i++) {
+      const { headers, status } = yield* api.call("GET", "/v1/payments", { key: "wrong" })
+      expect([status, headers.connection]).toEqual([401, "keep-alive"])
+    }
+    const late = yield* api.call("GET", "/v1/payments", { key: "wrong" })
+    expect(late.status).toBe(401)
+    expect(late.body).toEqual({
+      error: {
+        code: "UNAUTHORIZED",
+        message: "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
       }
-      const late = yield* api.call("GET", "/v1/payments", { key: "wrong" })
-      expect(late.status).toBe(401)
-      expect(late.body).toEqual({
-        error: {
-          code: "UNAUTHORIZED",
-          message: "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
-        }
-      })
-      expect(late.headers.connection).toBe("close")
-      expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
-    }).pipe(app(100, 1000))
-  )
+    })
+    expect(late.headers.connection).toBe("close")
+    expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
+  })
 
   it.live("is counted by network: a client with many addresses of one IPv6 network waits as with one", () =>
     Effect.gen(function* () {
@@ -141,3 +143,34 @@ describe("the address of a client", () => {
     expect(of("::1", "2001:db8::5, 10.1.1.1")).toBe("2001:db8::5")
   })
 })
+
+it.each([
+  ["svc_live_ABCDefgh0123456789ABCDefgh0123456789ABCDefgh012345678", "svc_live_ABCD…"],
+  ["svc_test_ABCD", "none"],
+  ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "none"],
+  ["correct horse battery staple", "none"],
+  ["", "none"]
+])("of a key the log shows four random characters at most: %s", (key, shown) => expect(shownPrefix(key)).toBe(shown))
+
+it.live(
+  "refused keys are logged by their beginning with the request's id, and no more than three a minute of a network",
+  () =>
+    Effect.gen(function* () {
+      const api = yield* TestApi
+      const key = yield* api.newKey()
+      const lines: Array<string> = []
+      const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(String(line)))
+      const ask = (given: object) => api.call("GET", "/v1/payments", given)
+      const ids: Array<unknown> = []
+      yield* ask({})
+      for (let i = 0; i < 5; i++) ids.push((yield* ask({ key: `${key}x` })).headers["x-request-id"])
+      spy.mockRestore()
+      const refusals = lines
+        .map((line) => JSON.parse(line))
+        .filter(({ message }) => message === "an API key was refused")
+      expect(refusals.map(({ annotations }) => annotations)).toEqual(
+        ids.slice(0, 3).map((requestId) => ({ prefix: `${key.slice(0, 13)}…`, network: "127.0.0.1", requestId }))
+      )
+      expect(lines.join()).not.toContain(key.slice(0, 20))
+    }).pipe(Effect.provide(testApp({ log: { level: "info", format: "json" } })))
+)

@@ -4,100 +4,83 @@ import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { Patience } from "../../src/Telemetry/patience.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
-import { anyPort, connected, empty, get, lastError, tell } from "./serving.ts"
+import { answered, anyPort, connected, empty, get, lastError, saying, tell } from "./serving.ts"
 
 describe("request bodies", () => {
-  it.scopedLive("whose Content-Length is over the limit are refused unread, and the connection stays open", () =>
-    Effect.gen(function* () {
-      const client = yield* connected(tell)
-      const length = 64 * 1024 + 1
-      client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
-      yield* client.received(/\{"body":"too large"\}$/)
-      client.write("x".repeat(length))
-      client.write(get("/"))
-      yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
-    })
-  )
+  liveTest("whose Content-Length is over the limit are refused unread, and the connection stays open", function* () {
+    const client = yield* connected(tell)
+    const length = 64 * 1024 + 1
+    client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`)
+    yield* client.received(/\{"body":"too large"\}$/)
+    client.write("x".repeat(length))
+    client.write(get("/"))
+    yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
+  })
 
-  it.scopedLive("in chunks are refused when they pass the limit, and the connection stays open", () =>
-    Effect.gen(function* () {
-      const client = yield* connected(tell)
-      const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
-      client.write(`POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`)
-      yield* client.received(/\{"body":"too large"\}$/)
-      client.write(`${chunk.repeat(4)}0\r\n\r\n${get("/")}`)
-      yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
-    })
-  )
+  liveTest("in chunks are refused when they pass the limit, and the connection stays open", function* () {
+    const client = yield* connected(tell)
+    const chunk = `1000\r\n${"x".repeat(4096)}\r\n`
+    client.write(`POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`)
+    yield* client.received(/\{"body":"too large"\}$/)
+    client.write(`${chunk.repeat(4)}0\r\n\r\n${get("/")}`)
+    yield* client.received(/\{"body":"too large"\}HTTP\/1.1 200 OK[\s\S]*\{"body":""\}$/)
+  })
 
-  it.scopedLive("at the limit arrive whole, however they are split", () =>
-    Effect.gen(function* () {
-      const client = yield* connected(tell)
-      const body = "é".repeat(32 * 1024)
-      client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${64 * 1024}\r\n\r\n`)
-      const bytes = Buffer.from(body)
-      client.write(bytes.subarray(0, 1001))
-      client.write(bytes.subarray(1001))
-      const text = yield* client.received(/"\}$/)
-      expect(Buffer.from(text, "latin1").toString()).toContain(JSON.stringify({ body }))
-    })
-  )
+  liveTest("at the limit arrive whole, however they are split", function* () {
+    const client = yield* connected(tell)
+    const body = "é".repeat(32 * 1024)
+    client.write(`POST / HTTP/1.1\r\nhost: x\r\ncontent-length: ${64 * 1024}\r\n\r\n`)
+    const bytes = Buffer.from(body)
+    client.write(bytes.subarray(0, 1001))
+    client.write(bytes.subarray(1001))
+    const text = yield* client.received(/"\}$/)
+    expect(Buffer.from(text, "latin1").toString()).toContain(JSON.stringify({ body }))
+  })
 
-  it.scopedLive("get 100 Continue if the client expects it, and other expectations are ignored", () =>
-    Effect.gen(function* () {
-      const client = yield* connected(tell)
-      client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
-      yield* client.received(/^HTTP\/1.1 100 Continue\r\n\r\n$/)
-      client.write("ab")
-      yield* client.received(/\{"body":"ab"\}$/)
-      client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 200-ok\r\ncontent-length: 2\r\n\r\ncd")
-      yield* client.received(/\{"body":"cd"\}$/)
-    })
-  )
+  liveTest("get 100 Continue if the client expects it, and other expectations are ignored", function* () {
+    const client = yield* connected(tell)
+    client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
+    yield* client.received(/^HTTP\/1.1 100 Continue\r\n\r\n$/)
+    client.write("ab")
+    yield* client.received(/\{"body":"ab"\}$/)
+    client.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 200-ok\r\ncontent-length: 2\r\n\r\ncd")
+    yield* client.received(/\{"body":"cd"\}$/)
+  })
 })
 
 describe("a client that disconnects", () => {
-  it.scopedLive("during its request interrupts the work for it, and nothing else", () =>
-    Effect.gen(function* () {
-      const started = yield* Deferred.make<void>()
-      const ended = yield* Deferred.make<void>()
-      const forever: Respond = (request) =>
-        request.url === "/"
-          ? tell(request, Effect.succeed(Buffer.alloc(0)), "")
-          : Effect.zipRight(Deferred.succeed(started, undefined), Effect.never).pipe(
-              Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
-            )
-      const address = yield* serveHttp(forever, anyPort)
-      const client = yield* dial(address)
-      client.write(get("/wait"))
-      yield* Deferred.await(started)
-      client.destroy()
-      yield* Deferred.await(ended)
-      const another = yield* dial(address)
-      another.write(get("/"))
-      yield* another.received(empty)
-    })
-  )
+  liveTest("during its request interrupts the work for it, and nothing else", function* () {
+    const started = yield* Deferred.make<void>()
+    const ended = yield* Deferred.make<void>()
+    const forever: Respond = (request) =>
+      request.url === "/"
+        ? tell(request, Effect.succeed(Buffer.alloc(0)), "")
+        : Effect.zipRight(Deferred.succeed(started, undefined), Effect.never).pipe(
+            Effect.onInterrupt(() => Deferred.succeed(ended, undefined))
+          )
+    const address = yield* serveHttp(forever, anyPort)
+    const client = yield* saying(dial(address), get("/wait"))
+    yield* Deferred.await(started)
+    client.destroy()
+    yield* Deferred.await(ended)
+    yield* answered(dial(address), get("/"), empty)
+  })
 
-  it.scopedLive("before its body has arrived starts no work on it", () =>
-    Effect.gen(function* () {
-      let received = 0
-      const address = yield* serveHttp((request, body, id) => {
-        const counted = Effect.tap(body, () => {
-          received += 1
-        })
-        return tell(request, counted, id)
-      }, anyPort)
-      const client = yield* dial(address)
-      client.write("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
-      client.destroy()
-      const another = yield* dial(address)
-      another.write(get("/"))
-      yield* another.received(empty)
-      expect(received).toBe(1)
-    })
-  )
+  liveTest("before its body has arrived starts no work on it", function* () {
+    let received = 0
+    const address = yield* serveHttp((request, body, id) => {
+      const counted = Effect.tap(body, () => {
+        received += 1
+      })
+      return tell(request, counted, id)
+    }, anyPort)
+    const client = yield* saying(dial(address), "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+    client.destroy()
+    yield* answered(dial(address), get("/"), empty)
+    expect(received).toBe(1)
+  })
 })
 
 /**
@@ -131,99 +114,83 @@ const closable = Effect.gen(function* () {
 const closableAt = (request: string) =>
   Effect.gen(function* () {
     const server = yield* closable
-    const busy = yield* dial(server.address)
-    busy.write(request)
+    const busy = yield* saying(dial(server.address), request)
     yield* Deferred.await(server.started)
     return { ...server, busy }
   })
 const closableAtWork = closableAt(get("/wait"))
 
 describe("at a shutdown", () => {
-  it.scopedLive("requests in progress finish, open connections get 503, new connections are not accepted", () =>
-    Effect.gen(function* () {
-      const { address, busy, close, go } = yield* closableAtWork
-      const idle = yield* dial(address)
-      idle.write(get("/"))
-      yield* idle.received(empty)
+  liveTest("requests in progress finish, open connections get 503, new connections are not accepted", function* () {
+    const { address, busy, close, go } = yield* closableAtWork
+    const idle = yield* answered(dial(address), get("/"), empty)
 
-      const closing = yield* Effect.fork(close)
-      yield* Effect.yieldNow()
-      expect(Exit.isFailure(yield* Effect.exit(dial(address)))).toBe(true)
-      idle.write(get("/"))
-      const refused = yield* idle.closed
-      expect(refused).toMatch(
-        /HTTP\/1.1 503 Service Unavailable\r\n[\s\S]*retry-after: 5\r\n[\s\S]*connection: close\r\n/
-      )
-      expect(lastError(refused)).toMatchObject({ code: "SHUTTING_DOWN" })
+    const closing = yield* Effect.fork(close)
+    yield* Effect.yieldNow()
+    expect(Exit.isFailure(yield* Effect.exit(dial(address)))).toBe(true)
+    idle.write(get("/"))
+    const refused = yield* idle.closed
+    expect(refused).toMatch(
+      /HTTP\/1.1 503 Service Unavailable\r\n[\s\S]*retry-after: 5\r\n[\s\S]*connection: close\r\n/
+    )
+    expect(lastError(refused)).toMatchObject({ code: "SHUTTING_DOWN" })
 
-      expect(Exit.isExit(yield* Fiber.poll(closing))).toBe(false)
-      yield* Deferred.succeed(go, undefined)
-      expect(yield* busy.closed).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close\r\n[\s\S]*\{"body":""\}$/)
-      yield* Fiber.join(closing)
-    })
-  )
+    expect(Exit.isExit(yield* Fiber.poll(closing))).toBe(false)
+    yield* Deferred.succeed(go, undefined)
+    expect(yield* busy.closed).toMatch(/^HTTP\/1.1 200 OK\r\n[\s\S]*connection: close\r\n[\s\S]*\{"body":""\}$/)
+    yield* Fiber.join(closing)
+  })
 
-  it.scoped("a client that sends another request after its last response gets 503, and is not cut off", () =>
-    Effect.gen(function* () {
-      const { address, busy, close, go } = yield* closableAtWork
-      const idle = yield* dial(address)
-      const closing = yield* Effect.fork(close)
-      yield* TestClock.adjust("100 millis")
-      yield* Deferred.succeed(go, undefined)
-      yield* busy.closed
-      idle.write(get("/"))
-      expect(yield* idle.closed).toMatch(/^HTTP\/1.1 503 /)
-      yield* TestClock.adjust("100 millis")
-      yield* Fiber.join(closing)
-    })
-  )
+  clockTest("a client that sends another request after its last response gets 503, and is not cut off", function* () {
+    const { address, busy, close, go } = yield* closableAtWork
+    const idle = yield* dial(address)
+    const closing = yield* Effect.fork(close)
+    yield* TestClock.adjust("100 millis")
+    yield* Deferred.succeed(go, undefined)
+    yield* busy.closed
+    idle.write(get("/"))
+    expect(yield* idle.closed).toMatch(/^HTTP\/1.1 503 /)
+    yield* TestClock.adjust("100 millis")
+    yield* Fiber.join(closing)
+  })
 
-  it.scopedLive("a request whose work was interrupted gets 503", () =>
-    Effect.gen(function* () {
-      const client = yield* connected(() => Effect.interrupt)
-      client.write(get("/"))
-      expect(lastError(yield* client.received(/\}$/))).toMatchObject({ code: "SHUTTING_DOWN" })
-    })
-  )
+  liveTest("a request whose work was interrupted gets 503", function* () {
+    const client = yield* saying(
+      connected(() => Effect.interrupt),
+      get("/")
+    )
+    expect(lastError(yield* client.received(/\}$/))).toMatchObject({ code: "SHUTTING_DOWN" })
+  })
 
-  it.scopedLive("a request for an endless stream gets 503 and does not delay it", () =>
-    Effect.gen(function* () {
-      const { address, busy, close, go } = yield* closableAt(get("/stream"))
-      const idle = yield* dial(address)
-      idle.write(get("/"))
-      yield* idle.received(empty)
-      const closing = yield* Effect.fork(close)
-      yield* Effect.yieldNow()
-      idle.write(get("/"))
-      yield* idle.closed
-      yield* Deferred.succeed(go, undefined)
-      expect(yield* busy.received(/^HTTP\/1.1 [0-9]+ /)).toMatch(/^HTTP\/1.1 503 /)
-      yield* Fiber.join(closing)
-    })
-  )
+  liveTest("a request for an endless stream gets 503 and does not delay it", function* () {
+    const { address, busy, close, go } = yield* closableAt(get("/stream"))
+    const idle = yield* answered(dial(address), get("/"), empty)
+    const closing = yield* Effect.fork(close)
+    yield* Effect.yieldNow()
+    idle.write(get("/"))
+    yield* idle.closed
+    yield* Deferred.succeed(go, undefined)
+    expect(yield* busy.received(/^HTTP\/1.1 [0-9]+ /)).toMatch(/^HTTP\/1.1 503 /)
+    yield* Fiber.join(closing)
+  })
 
-  it.scopedLive("idle connections do not delay it", () =>
-    Effect.gen(function* () {
-      const { address, close } = yield* closable
-      const silent = yield* dial(address)
-      const halfway = yield* dial(address)
-      halfway.write("GET / HTTP/1.1\r\nhost")
-      yield* close
-      expect([yield* silent.closed, yield* halfway.closed]).toEqual(["", ""])
-    })
-  )
+  liveTest("idle connections do not delay it", function* () {
+    const { address, close } = yield* closable
+    const silent = yield* dial(address)
+    const halfway = yield* saying(dial(address), "GET / HTTP/1.1\r\nhost")
+    yield* close
+    expect([yield* silent.closed, yield* halfway.closed]).toEqual(["", ""])
+  })
 
-  it.scoped("a request that does not finish is cut off after 20 seconds", () =>
-    Effect.gen(function* () {
-      const { busy, close } = yield* closableAtWork
-      const closing = yield* Effect.fork(close)
-      yield* TestClock.adjust("19999 millis")
-      expect(Exit.isExit(yield* Fiber.poll(closing))).toBe(false)
-      yield* TestClock.adjust("1 millis")
-      yield* Fiber.join(closing)
-      expect(yield* busy.closed).toBe("")
-    })
-  )
+  clockTest("a request that does not finish is cut off after 20 seconds", function* () {
+    const { busy, close } = yield* closableAtWork
+    const closing = yield* Effect.fork(close)
+    yield* TestClock.adjust("19999 millis")
+    expect(Exit.isExit(yield* Fiber.poll(closing))).toBe(false)
+    yield* TestClock.adjust("1 millis")
+    yield* Fiber.join(closing)
+    expect(yield* busy.closed).toBe("")
+  })
 })
 
 it.scopedLive("while a port is taken the listener is not ready, and says which", () =>

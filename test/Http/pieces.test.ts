@@ -3,8 +3,9 @@ import { Deferred, Effect, Fiber, Logger, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
-import { anyPort, connected, get } from "./serving.ts"
+import { answered, anyPort, connected, get, saying } from "./serving.ts"
 
 const piece = "x".repeat(64 * 1024)
 /** Far more bytes than the socket buffers hold. */
@@ -29,147 +30,122 @@ const streaming = (pieces: number) =>
   })
 
 describe("a streamed response", () => {
-  it.scopedLive("waits for a client that does not read, delays no other client, and ends with its connection", () =>
-    Effect.gen(function* () {
-      const { ended, made, respond } = yield* streaming(tooMany)
-      const address = yield* serveHttp(respond, anyPort, { answerTimeout: 300 })
-      const slow = yield* dial(address)
-      slow.write(get("/stream"))
-      yield* slow.received(/200 OK/)
-      slow.pause()
-      const other = yield* dial(address)
-      for (let i = 1; i <= 3; i++) {
-        other.write(get("/"))
-        yield* other.received(new RegExp(`(HTTP/1.1 200[\\s\\S]*short){${i}}`))
-      }
-      // Dropped without a write.
-      yield* Deferred.await(ended)
-      expect(made()).toBeLessThan(tooMany / 2)
-    })
-  )
+  liveTest("waits for a client that does not read, delays no other client, and ends with its connection", function* () {
+    const { ended, made, respond } = yield* streaming(tooMany)
+    const address = yield* serveHttp(respond, anyPort, { answerTimeout: 300 })
+    const slow = yield* answered(dial(address), get("/stream"), /200 OK/)
+    slow.pause()
+    const other = yield* dial(address)
+    for (let i = 1; i <= 3; i++) {
+      other.write(get("/"))
+      yield* other.received(new RegExp(`(HTTP/1.1 200[\\s\\S]*short){${i}}`))
+    }
+    // Dropped without a write.
+    yield* Deferred.await(ended)
+    expect(made()).toBeLessThan(tooMany / 2)
+  })
 
-  it.scoped("drops a client that has not read a whole piece for 30 seconds, even if it reads parts of it", () =>
-    Effect.gen(function* () {
+  clockTest(
+    "drops a client that has not read a whole piece for 30 seconds, even if it reads parts of it",
+    function* () {
       const { ended, made, respond } = yield* streaming(tooMany)
-      const slow = yield* connected(respond)
-      slow.write(get("/stream"))
-      yield* slow.received(/200 OK/)
+      const slow = yield* answered(connected(respond), get("/stream"), /200 OK/)
       slow.pause()
       yield* TestClock.adjust("29 seconds")
       expect(yield* Deferred.isDone(ended)).toBe(false)
       // The socket buffers may take some more bytes before they are full.
       while (!(yield* Deferred.isDone(ended))) yield* Effect.zipRight(eventLoopTurn, TestClock.adjust("30 seconds"))
       expect(made()).toBeLessThan(tooMany / 2)
-    })
+    }
   )
 
-  it.scopedLive("arrives whole at a client that reads, with other work between its pieces, and ends with it", () =>
-    Effect.gen(function* () {
-      const { all, ended, made, respond } = yield* streaming(200)
-      let turns = 0
-      const count = () => {
-        turns += 1
-        next = setImmediate(count)
-      }
-      let next = setImmediate(count)
-      yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(next)))
-      const client = yield* connected(respond)
-      turns = 0
-      client.write(get("/stream"))
-      yield* all
-      expect(made()).toBe(200)
-      expect(turns).toBeGreaterThanOrEqual(200)
-      client.destroy()
-      yield* Deferred.await(ended)
-    })
-  )
+  liveTest("arrives whole at a client that reads, with other work between its pieces, and ends with it", function* () {
+    const { all, ended, made, respond } = yield* streaming(200)
+    let turns = 0
+    const count = () => {
+      turns += 1
+      next = setImmediate(count)
+    }
+    let next = setImmediate(count)
+    yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(next)))
+    const client = yield* connected(respond)
+    turns = 0
+    client.write(get("/stream"))
+    yield* all
+    expect(made()).toBe(200)
+    expect(turns).toBeGreaterThanOrEqual(200)
+    client.destroy()
+    yield* Deferred.await(ended)
+  })
 
-  it.scopedLive("has only headers for HEAD, and the connection stays open", () =>
-    Effect.gen(function* () {
-      const { made, respond } = yield* streaming(50)
-      const client = yield* connected(respond)
-      client.write(get("/stream", "HEAD"))
-      client.write(get("/"))
-      yield* client.received(/^HTTP\/1.1 200 OK[\s\S]*\r\n\r\nHTTP\/1.1 200 OK[\s\S]*short$/)
-      expect(made()).toBe(0)
-    })
-  )
+  liveTest("has only headers for HEAD, and the connection stays open", function* () {
+    const { made, respond } = yield* streaming(50)
+    const client = yield* saying(connected(respond), get("/stream", "HEAD"))
+    client.write(get("/"))
+    yield* client.received(/^HTTP\/1.1 200 OK[\s\S]*\r\n\r\nHTTP\/1.1 200 OK[\s\S]*short$/)
+    expect(made()).toBe(0)
+  })
 
-  it.scopedLive("ends with its connection also if it is queued behind an unfinished response", () =>
-    Effect.gen(function* () {
-      let open = 0
-      const begun = yield* Deferred.make<void>()
-      const ended = yield* Deferred.make<void>()
-      const respond: Respond = () =>
-        Effect.sync(() => {
-          open += 1
-          if (open === 5) Deferred.unsafeDone(begun, Effect.void)
-          const rest = Stream.never.pipe(
-            Stream.ensuring(
-              Effect.suspend(() => {
-                open -= 1
-                return open === 0 ? Deferred.succeed(ended, undefined) : Effect.void
-              })
-            )
+  liveTest("ends with its connection also if it is queued behind an unfinished response", function* () {
+    let open = 0
+    const begun = yield* Deferred.make<void>()
+    const ended = yield* Deferred.make<void>()
+    const respond: Respond = () =>
+      Effect.sync(() => {
+        open += 1
+        if (open === 5) Deferred.unsafeDone(begun, Effect.void)
+        const rest = Stream.never.pipe(
+          Stream.ensuring(
+            Effect.suspend(() => {
+              open -= 1
+              return open === 0 ? Deferred.succeed(ended, undefined) : Effect.void
+            })
           )
-          return { status: 200, headers: {}, text: "", rest }
-        })
-      const client = yield* connected(respond)
-      client.write(get("/stream").repeat(5))
-      yield* Deferred.await(begun)
-      client.destroy()
-      yield* Deferred.await(ended)
-    })
-  )
+        )
+        return { status: 200, headers: {}, text: "", rest }
+      })
+    const client = yield* saying(connected(respond), get("/stream").repeat(5))
+    yield* Deferred.await(begun)
+    client.destroy()
+    yield* Deferred.await(ended)
+  })
 })
 
-it.scoped("a response that its client has not read whole after 30 seconds is dropped, even if it has read a part", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a response that its client has not read whole after 30 seconds is dropped, even if it has read a part",
+  function* () {
     const text = "x".repeat(64 * 1024 * 1024)
     const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-    const slow = yield* connected(respond)
-    slow.write(get("/"))
-    yield* slow.received(/200 OK/)
+    const slow = yield* answered(connected(respond), get("/"), /200 OK/)
     slow.pause()
     const closed = yield* Effect.fork(slow.closed)
     yield* TestClock.adjust("30 seconds")
     slow.resume()
     expect((yield* Fiber.join(closed)).length).toBeLessThan(text.length)
-  })
+  }
 )
 
-it.scoped("a client that has read a response gets the next one on the same connection", () =>
-  Effect.gen(function* () {
-    const text = `${"x".repeat(16 * 1024 * 1024)}taken`
-    const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-    const client = yield* connected(respond, { unreadPerClient: 0 })
-    client.write(get("/"))
-    yield* client.received(/taken$/)
-    client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
-    expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
-  })
-)
+clockTest("a client that has read a response gets the next one on the same connection", function* () {
+  const text = `${"x".repeat(16 * 1024 * 1024)}taken`
+  const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
+  const client = yield* answered(connected(respond, { unreadPerClient: 0 }), get("/"), /taken$/)
+  client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+  expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
+})
 
-it.scoped("unread responses of one client are limited in bytes, without effect on other clients", () =>
-  Effect.gen(function* () {
-    const text = "x".repeat(64 * 1024 * 1024)
-    const respond: Respond = ({ url }) =>
-      Effect.succeed({ status: 200, headers: {}, text: url === "/long" ? text : "short" })
-    const address = yield* serveHttp(respond, anyPort)
-    for (let i = 0; i < 2; i++) {
-      const client = yield* dial(address)
-      client.write(get("/long"))
-      yield* client.received(/200 OK/)
-      client.pause()
-    }
-    const third = yield* dial(address)
-    third.write(get("/long"))
-    expect((yield* third.closed).length).toBeLessThan(text.length)
-    const short = yield* dial(address)
-    short.write(get("/"))
-    yield* short.received(/short/)
-  })
-)
+clockTest("unread responses of one client are limited in bytes, without effect on other clients", function* () {
+  const text = "x".repeat(64 * 1024 * 1024)
+  const respond: Respond = ({ url }) =>
+    Effect.succeed({ status: 200, headers: {}, text: url === "/long" ? text : "short" })
+  const address = yield* serveHttp(respond, anyPort)
+  for (let i = 0; i < 2; i++) {
+    const client = yield* answered(dial(address), get("/long"), /200 OK/)
+    client.pause()
+  }
+  const third = yield* saying(dial(address), get("/long"))
+  expect((yield* third.closed).length).toBeLessThan(text.length)
+  yield* answered(dial(address), get("/"), /short/)
+})
 
 it.scoped(
   "a streamed file that breaks off is cut off, so that a part cannot pass for the whole; an event stream ends",

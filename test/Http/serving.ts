@@ -1,13 +1,25 @@
 import { Effect } from "effect"
 import { type Front, serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { dial } from "../lib/socket.ts"
+import { type Connection, dial } from "../lib/socket.ts"
 
 export const anyPort = { host: "127.0.0.1", port: 0 }
 
 /** A connection to a server of its own. */
 export const connected = (respond: Respond, over: Partial<Front> = {}) =>
   Effect.flatMap(serveHttp(respond, anyPort, over), dial)
+
+/** A connection that has sent this. */
+export const saying = <E, R>(connection: Effect.Effect<Connection, E, R>, text: string) =>
+  Effect.tap(connection, ({ write }) => write(text))
+
+/** The same once everything received matches. */
+export const answered = <E, R>(connection: Effect.Effect<Connection, E, R>, text: string, pattern: RegExp) =>
+  Effect.tap(saying(connection, text), ({ received }) => received(pattern))
+
+/** Everything received, once the server has closed the connection. */
+export const untilClosed = <E, R>(connection: Effect.Effect<Connection, E, R>, text: string) =>
+  Effect.flatMap(saying(connection, text), ({ closed }) => closed)
 
 export const get = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nhost: x\r\n\r\n`
 

@@ -10,8 +10,9 @@ import { stranger } from "../../src/Http/Visitors.ts"
 import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { type Answered, TestApi, testApp } from "../lib/api.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
-import { anyPort, connected, get, statuses } from "./serving.ts"
+import { anyPort, connected, get, saying, statuses } from "./serving.ts"
 
 /** A loop that is never idle, and keyed to the test clock: work that runs takes time of it. */
 const busyLoop = Effect.gen(function* () {
@@ -59,72 +60,63 @@ const busyLoop = Effect.gen(function* () {
 const passing = Effect.forever(Effect.zipRight(TestClock.adjust("20 millis"), eventLoopTurn))
 
 describe("a request without a key", () => {
-  it.effect("runs at once while there is time, and else waits for it", () =>
-    Effect.gen(function* () {
-      const { ask, held, order } = yield* busyLoop
-      for (let i = 0; i < 7; i++) expect([yield* ask("a"), held()]).toEqual(["run", 0])
-      const waiting = yield* Effect.fork(ask("a"))
-      yield* Effect.repeatN(eventLoopTurn, 5)
-      expect([order.length, held()]).toEqual([7, 1])
-      yield* TestClock.adjust("100 millis")
-      expect([yield* Fiber.join(waiting), held()]).toEqual(["run", 0])
-    })
-  )
+  clockTest("runs at once while there is time, and else waits for it", function* () {
+    const { ask, held, order } = yield* busyLoop
+    for (let i = 0; i < 7; i++) expect([yield* ask("a"), held()]).toEqual(["run", 0])
+    const waiting = yield* Effect.fork(ask("a"))
+    yield* Effect.repeatN(eventLoopTurn, 5)
+    expect([order.length, held()]).toEqual([7, 1])
+    yield* TestClock.adjust("100 millis")
+    expect([yield* Fiber.join(waiting), held()]).toEqual(["run", 0])
+  })
 
-  it.scoped("of a client that asks once goes before the many of others", () =>
-    Effect.gen(function* () {
-      const { ask, asks, order } = yield* busyLoop
-      for (let i = 0; i < 20; i++) yield* asks(`flood ${i}`, 20)
-      yield* Effect.repeatN(eventLoopTurn, 5)
+  clockTest("of a client that asks once goes before the many of others", function* () {
+    const { ask, asks, order } = yield* busyLoop
+    for (let i = 0; i < 20; i++) yield* asks(`flood ${i}`, 20)
+    yield* Effect.repeatN(eventLoopTurn, 5)
+    const before = order.length
+    const payer = yield* Effect.fork(ask("payer"))
+    yield* Effect.forkScoped(passing)
+    expect(yield* Fiber.join(payer)).toBe("run")
+    // Each of the twenty has had at most one turn since, and the one that had begun.
+    expect(order.indexOf("payer") - before).toBeLessThanOrEqual(21)
+  })
+
+  clockTest("does not wait for the long work of others, whoever they are", function* () {
+    const { ask, long, order } = yield* busyLoop
+    const searching = yield* Effect.forkScoped(long({ name: "operator", weight: 100 }, 40))
+    yield* Effect.forkScoped(passing)
+    // In the search, and in the file.
+    for (const parts of [10, 60]) {
+      while (order.filter((each) => each === "operator").length < parts) yield* eventLoopTurn
       const before = order.length
-      const payer = yield* Effect.fork(ask("payer"))
-      yield* Effect.forkScoped(passing)
-      expect(yield* Fiber.join(payer)).toBe("run")
-      // Each of the twenty has had at most one turn since, and the one that had begun.
-      expect(order.indexOf("payer") - before).toBeLessThanOrEqual(21)
-    })
-  )
+      expect(yield* ask("payer", 1)).toBe("run")
+      expect(order.length - before).toBeLessThanOrEqual(3)
+    }
+    yield* Fiber.join(searching)
+    expect(order.filter((each) => each === "operator")).toHaveLength(80)
+  })
 
-  it.scoped("does not wait for the long work of others, whoever they are", () =>
-    Effect.gen(function* () {
-      const { ask, long, order } = yield* busyLoop
-      const searching = yield* Effect.forkScoped(long({ name: "operator", weight: 100 }, 100))
-      yield* Effect.forkScoped(passing)
-      for (const parts of [20, 60, 120, 180]) {
-        while (order.filter((each) => each === "operator").length < parts) yield* eventLoopTurn
-        const before = order.length
-        expect(yield* ask("payer", 1)).toBe("run")
-        expect(order.length - before).toBeLessThanOrEqual(3)
-      }
-      yield* Fiber.join(searching)
-      expect(order.filter((each) => each === "operator")).toHaveLength(200)
-    })
-  )
+  clockTest("is refused when it has waited for five seconds", function* () {
+    const { ask, asks, held } = yield* busyLoop
+    yield* ask("a", 10_000)
+    const waiting = yield* asks("a", 40)
+    yield* TestClock.adjust("4999 millis")
+    expect(held()).toBe(40)
+    // Some at a time: a refusal takes time too.
+    yield* Effect.repeatN(TestClock.adjust("5 millis"), 8)
+    expect(new Set(yield* Fiber.join(waiting))).toEqual(new Set(["refused"]))
+    expect(held()).toBe(0)
+  })
 
-  it.effect("is refused when it has waited for five seconds", () =>
-    Effect.gen(function* () {
-      const { ask, asks, held } = yield* busyLoop
-      yield* ask("a", 10_000)
-      const waiting = yield* asks("a", 40)
-      yield* TestClock.adjust("4999 millis")
-      expect(held()).toBe(40)
-      // Some at a time: a refusal takes time too.
-      yield* Effect.repeatN(TestClock.adjust("5 millis"), 8)
-      expect(new Set(yield* Fiber.join(waiting))).toEqual(new Set(["refused"]))
-      expect(held()).toBe(0)
-    })
-  )
-
-  it.effect("frees its place when its client disconnects", () =>
-    Effect.gen(function* () {
-      const { ask, asks, held, order } = yield* busyLoop
-      yield* ask("a", 100)
-      yield* Fiber.interrupt(yield* asks("a", 50))
-      expect(held()).toBe(0)
-      yield* TestClock.adjust("1 second")
-      expect(order).toEqual(["a"])
-    })
-  )
+  clockTest("frees its place when its client disconnects", function* () {
+    const { ask, asks, held, order } = yield* busyLoop
+    yield* ask("a", 100)
+    yield* Fiber.interrupt(yield* asks("a", 50))
+    expect(held()).toBe(0)
+    yield* TestClock.adjust("1 second")
+    expect(order).toEqual(["a"])
+  })
 })
 
 /** Counts refusals at one time and returns how long each waits. */
@@ -158,33 +150,28 @@ const holding = (millis: number, held: Effect.Effect<unknown>) => {
 }
 
 describe("a delayed request", () => {
-  it.scopedLive("loses its connection to a new one when there are too many", () =>
-    Effect.gen(function* () {
-      const held = yield* Deferred.make<void>()
-      const respond = holding(60_000, Deferred.succeed(held, undefined))
-      const address = yield* serveHttp(respond, anyPort, { perClient: 1, drainTimeout: 10 })
-      const first = yield* dial(address)
-      first.write(get("/"))
-      yield* Deferred.await(held)
-      yield* dial(address)
-      expect(yield* first.closed).toBe("")
-    })
-  )
+  liveTest("loses its connection to a new one when there are too many", function* () {
+    const held = yield* Deferred.make<void>()
+    const respond = holding(60_000, Deferred.succeed(held, undefined))
+    const address = yield* serveHttp(respond, anyPort, { perClient: 1, drainTimeout: 10 })
+    const first = yield* saying(dial(address), get("/"))
+    yield* Deferred.await(held)
+    yield* dial(address)
+    expect(yield* first.closed).toBe("")
+  })
 
-  it.scopedLive("is the last on its connection: later requests there are not read", () =>
-    Effect.gen(function* () {
-      let asked = 0
-      const client = yield* connected(
-        holding(
-          50,
-          Effect.sync(() => void asked++)
-        )
+  liveTest("is the last on its connection: later requests there are not read", function* () {
+    let asked = 0
+    const client = yield* connected(
+      holding(
+        50,
+        Effect.sync(() => void asked++)
       )
-      client.write(get("/").repeat(20))
-      expect(statuses(yield* client.closed)).toEqual([200, 400])
-      expect(asked).toBe(1)
-    })
-  )
+    )
+    client.write(get("/").repeat(20))
+    expect(statuses(yield* client.closed)).toEqual([200, 400])
+    expect(asked).toBe(1)
+  })
 })
 
 /** Sends `count` requests with limited concurrency. Counts the responses so far, and returns all of them. */

@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, Queue, TestClock } from "effect"
+import { Effect, Layer, TestClock } from "effect"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { rows, temporaryDatabase } from "../lib/store.ts"
 import {
   besideDispatcher,
@@ -23,23 +24,9 @@ const blackHoles = (count: number) => Array.from({ length: count }, (_, i) => `h
 const allWith = (urls: ReadonlyArray<string>, answer: Effect.Effect<AttemptOutcome>) =>
   scripted(Object.fromEntries(urls.map((url) => [url, answer])))
 
-/** A client whose black holes hang, and that reports every attempt when it begins. */
-const hanging = (...holes: ReadonlyArray<string>) => {
-  const begun = Effect.runSync(Queue.unbounded<void>())
-  const client = rememberingClient(({ url }) => {
-    begun.unsafeOffer(undefined)
-    return holes.includes(url) ? hangs : Effect.succeed({ status: 204 })
-  })
-  const to = (...urls: ReadonlyArray<string>) => client.sent.filter(({ url }) => urls.includes(url)).length
-  /** Waits until so many attempts to these have begun. */
-  const until = (count: number, ...urls: ReadonlyArray<string>) =>
-    Effect.repeat(Queue.take(begun), { until: () => to(...urls) >= count })
-  return { ...client, to, until }
-}
-
 it.scoped("a receiver is not delayed by another account's hanging receiver on the same host", () => {
   const [hole, good] = ["https://pages.example/hole", "https://pages.example/good"]
-  const client = hanging(hole)
+  const client = allWith([hole], hangs)
   return dispatching(client, function* () {
     for (let i = 0; i < 20; i++) yield* publish(yield* newPayment(hole, neighbour), "pending")
     yield* client.until(1, hole)
@@ -54,7 +41,7 @@ it.scoped("a receiver is not delayed by another account's hanging receiver on th
 
 it.scoped("a new receiver is not delayed by 99 hanging receivers that one key creates within a minute", () => {
   const holes = blackHoles(99)
-  const client = hanging(...holes)
+  const client = allWith(holes, hangs)
   return dispatching(client, function* () {
     for (const url of holes) for (let i = 0; i < 3; i++) yield* publish(yield* newPayment(url, neighbour), "pending")
     yield* client.until(32, ...holes)
@@ -100,23 +87,22 @@ it.scoped("more targets than slots, and a backlog longer than what is read at on
   })
 })
 
-it.scoped("targets with long backlogs take turns with targets that were queued after them", () =>
-  Effect.gen(function* () {
-    const client = scripted({})
-    yield* Effect.gen(function* () {
-      for (const url of [a, b]) yield* publishMany(20, url)
-      yield* publish(yield* newPayment(c), "pending", 1)
-      yield* TestClock.adjust("1 second")
-      yield* besideDispatcher(untilRecorded(41))
-      expect(client.sent.findIndex(({ url }) => url === c)).toBeLessThan(15)
-    }).pipe(
-      Effect.provide(webhooksOn(yield* temporaryDatabase, client.layer, { concurrency: 1, concurrencyPerEndpoint: 1 }))
-    )
-  })
-)
+clockTest("targets with long backlogs take turns with targets that were queued after them", function* () {
+  const client = scripted({})
+  yield* Effect.gen(function* () {
+    for (const url of [a, b]) yield* publishMany(20, url)
+    yield* publish(yield* newPayment(c), "pending", 1)
+    yield* TestClock.adjust("1 second")
+    yield* besideDispatcher(untilRecorded(41))
+    expect(client.sent.findIndex(({ url }) => url === c)).toBeLessThan(15)
+  }).pipe(
+    Effect.provide(webhooksOn(yield* temporaryDatabase, client.layer, { concurrency: 1, concurrencyPerEndpoint: 1 }))
+  )
+})
 
-it.scoped("after a restart, with all receivers in probation, one that answers is not delayed by others that hang", () =>
-  Effect.gen(function* () {
+clockTest(
+  "after a restart, with all receivers in probation, one that answers is not delayed by others that hang",
+  function* () {
     const holes = blackHoles(99)
     const client = allWith(holes, hangs)
     const on = webhooksOn(yield* temporaryDatabase, client.layer)
@@ -128,7 +114,7 @@ it.scoped("after a restart, with all receivers in probation, one that answers is
     yield* TestClock.adjust("1 minute")
     yield* besideDispatcher(client.until(50, c)).pipe(Effect.provide(Layer.fresh(on)))
     expect(client.to(...holes)).toBeLessThanOrEqual(32)
-  })
+  }
 )
 
 it.scoped("receivers that become healthy, fill all slots and then hang do not take slots that others need", () => {
@@ -150,28 +136,25 @@ it.scoped("receivers that become healthy, fill all slots and then hang do not ta
   })
 })
 
-it.scoped(
+clockTest(
   "a stop lets running attempts end and stores them, also one in an account's reserve, and begins no other",
-  () =>
-    Effect.gen(function* () {
-      const [one = "", other = "", waits = ""] = blackHoles(3)
-      const client = allWith([one, other, waits], Effect.as(Effect.sleep("1 second"), { status: 200 }))
-      yield* Effect.gen(function* () {
-        yield* besideDispatcher(
-          Effect.gen(function* () {
-            yield* publishMany(1, one, neighbour)
-            yield* publishMany(1, other)
-            yield* publishMany(1, waits)
-            yield* client.until(2, one, other)
-          })
-        )
-        expect((yield* deliveries).map(({ status }) => status)).toEqual(["delivered", "delivered", "pending"])
-      }).pipe(
-        Effect.provide(
-          webhooksOn(yield* temporaryDatabase, client.layer, { concurrency: 1, concurrencyPerEndpoint: 1 })
-        )
+  function* () {
+    const [one = "", other = "", waits = ""] = blackHoles(3)
+    const client = allWith([one, other, waits], Effect.as(Effect.sleep("1 second"), { status: 200 }))
+    yield* Effect.gen(function* () {
+      yield* besideDispatcher(
+        Effect.gen(function* () {
+          yield* publishMany(1, one, neighbour)
+          yield* publishMany(1, other)
+          yield* publishMany(1, waits)
+          yield* client.until(2, one, other)
+        })
       )
-    })
+      expect((yield* deliveries).map(({ status }) => status)).toEqual(["delivered", "delivered", "pending"])
+    }).pipe(
+      Effect.provide(webhooksOn(yield* temporaryDatabase, client.layer, { concurrency: 1, concurrencyPerEndpoint: 1 }))
+    )
+  }
 )
 
 it.scoped("an account whose attempts need new connections opens 25 a second after a burst, and delays no other", () => {

@@ -5,8 +5,8 @@ import { retryDelays } from "../../src/Domain/DeliveryObject.ts"
 import { familiesOf, Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Dispatcher, outcomeClass } from "../../src/Webhooks/Dispatcher.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
-import { Webhooks } from "../../src/Webhooks.ts"
 import { readScrape } from "../lib/prometheus.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 import {
   attempts,
@@ -14,15 +14,29 @@ import {
   deliveries,
   dispatching,
   FullStore,
-  merchant,
   newPayment,
   publish,
+  SlowStore,
   stopped,
   stubClient,
   untilRecorded,
   webhooksOn
 } from "../lib/webhooks.ts"
-import { a, b, hangs, hour, minute, ok, publishMany, refused, register, scripted, second } from "./endpoints.ts"
+import {
+  a,
+  b,
+  hangs,
+  hour,
+  minute,
+  ok,
+  publishMany,
+  refused,
+  register,
+  removeEndpoint,
+  scripted,
+  second,
+  sendingTest
+} from "./endpoints.ts"
 
 it.scoped("six attempts, each timed from the end of the one before; failed after the fifth, and counted once", () =>
   dispatching(scripted({ [a]: hangs }), function* () {
@@ -55,9 +69,10 @@ it.scoped("six attempts, each timed from the end of the one before; failed after
   }).pipe(Effect.provide(Metrics.layer))
 )
 
-it.scoped("a delivery whose sixth attempt succeeds is delivered, although it had failed", () => {
-  let answer: Effect.Effect<AttemptOutcome> = refused
-  return dispatching(scripted({ [a]: Effect.suspend(() => answer) }), function* () {
+sendingTest(
+  "a delivery whose sixth attempt succeeds is delivered, although it had failed",
+  { [a]: refused },
+  function* (client) {
     yield* register(a)
     yield* publishMany(1)
     for (const [made, delay] of [Duration.zero, ...retryDelays.slice(0, 4)].entries()) {
@@ -67,16 +82,17 @@ it.scoped("a delivery whose sixth attempt succeeds is delivered, although it had
     expect(yield* deliveries).toMatchObject([
       { status: "failed", attempts: 5, next_attempt_at: 26 * hour + 36 * minute }
     ])
-    answer = ok
+    client.answers[a] = ok
     yield* TestClock.adjust("24 hours")
     yield* untilRecorded(6)
     expect(yield* deliveries).toMatchObject([{ status: "delivered", attempts: 6, next_attempt_at: null }])
     expect((yield* attempts)[0]).toMatchObject({ status: 500, error: null, body_start: "no" })
-  })
-})
+  }
+)
 
-it.scoped("one target's first attempts keep the order of a payment's events; retries delay no other delivery", () =>
-  Effect.gen(function* () {
+clockTest(
+  "one target's first attempts keep the order of a payment's events; retries delay no other delivery",
+  function* () {
     const gate = yield* Deferred.make<AttemptOutcome>()
     const client = scripted({ [a]: Deferred.await(gate) })
     yield* dispatching(client, function* () {
@@ -99,7 +115,7 @@ it.scoped("one target's first attempts keep the order of a payment's events; ret
       yield* untilRecorded(9)
       expect(client.to(a)).toBe(6)
     })
-  })
+  }
 )
 
 it.scoped(
@@ -124,8 +140,9 @@ it.scoped(
   }
 )
 
-it.scoped("an attempt that a stop cuts off does not count, and the next start sends the same id and bytes", () =>
-  Effect.gen(function* () {
+clockTest(
+  "an attempt that a stop cuts off does not count, and the next start sends the same id and bytes",
+  function* () {
     const path = yield* temporaryDatabase
     const cut = scripted({ [a]: Effect.never })
     yield* Effect.gen(function* () {
@@ -148,7 +165,7 @@ it.scoped("an attempt that a stop cuts off does not count, and the next start se
     const [repeated] = again.sent
     expect(repeated?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
     expect(Buffer.compare(Buffer.from(repeated?.body ?? []), Buffer.from(first?.body ?? []))).toBe(0)
-  })
+  }
 )
 
 it.scoped(
@@ -175,42 +192,37 @@ it.scoped(
   }
 )
 
-it.scoped("an endpoint that is deleted during an attempt gets no other", () =>
-  Effect.gen(function* () {
-    const gate = yield* Deferred.make<AttemptOutcome>()
-    const client = scripted({ [a]: Deferred.await(gate) })
-    yield* dispatching(client, function* () {
-      const webhooks = yield* Webhooks
-      const endpoint = yield* register(a)
-      const payment = yield* newPayment()
-      yield* publish(payment, "pending")
-      yield* publish(payment, "detecting")
-      yield* TestClock.adjust("1 second")
-      expect(client.to(a)).toBe(1)
-      yield* webhooks.remove(merchant, endpoint.id)
-      yield* Deferred.succeed(gate, { status: 500 })
-      yield* untilRecorded(1)
-      yield* TestClock.adjust("2 days")
-      expect((yield* deliveries).map((row) => [row.status, row.attempts])).toEqual([
-        ["cancelled", 1],
-        ["cancelled", 0]
-      ])
-      expect(client.to(a)).toBe(1)
-    })
+clockTest("an endpoint that is deleted during an attempt gets no other", function* () {
+  const gate = yield* Deferred.make<AttemptOutcome>()
+  const client = scripted({ [a]: Deferred.await(gate) })
+  yield* dispatching(client, function* () {
+    const endpoint = yield* register(a)
+    const payment = yield* newPayment()
+    yield* publish(payment, "pending")
+    yield* publish(payment, "detecting")
+    yield* TestClock.adjust("1 second")
+    expect(client.to(a)).toBe(1)
+    yield* removeEndpoint(endpoint.id)
+    yield* Deferred.succeed(gate, { status: 500 })
+    yield* untilRecorded(1)
+    yield* TestClock.adjust("2 days")
+    expect((yield* deliveries).map((row) => [row.status, row.attempts])).toEqual([
+      ["cancelled", 1],
+      ["cancelled", 0]
+    ])
+    expect(client.to(a)).toBe(1)
   })
-)
+})
 
-it.scoped("a defect in an attempt ends the worker", () =>
-  Effect.gen(function* () {
-    const client = stubClient(() => Effect.die("bug"))
-    const exit = yield* Effect.gen(function* () {
-      yield* register(a)
-      yield* publishMany(1)
-      return yield* Effect.exit((yield* Dispatcher).run)
-    }).pipe(Effect.provide(webhooksOn(yield* temporaryDatabase, client)))
-    expect(Exit.isFailure(exit) && exit.cause.toString()).toContain("bug")
-  })
-)
+clockTest("a defect in an attempt ends the worker", function* () {
+  const client = stubClient(() => Effect.die("bug"))
+  const exit = yield* Effect.gen(function* () {
+    yield* register(a)
+    yield* publishMany(1)
+    return yield* Effect.exit((yield* Dispatcher).run)
+  }).pipe(Effect.provide(webhooksOn(yield* temporaryDatabase, client)))
+  expect(Exit.isFailure(exit) && exit.cause.toString()).toContain("bug")
+})
 
 it("an outcome has one of a few classes, whatever the receiver responds", () => {
   const outcomes = [
@@ -222,4 +234,52 @@ it("an outcome has one of a few classes, whatever the receiver responds", () => 
     {}
   ]
   expect(outcomes.map(outcomeClass)).toEqual(["delivered", "http_4xx", "other", "name_not_resolved", "other", "other"])
+})
+
+// The dispatcher is stopped when the test is over: a stop that hangs is a time-out.
+it.scoped.each([0, 1, 2, 3])(
+  "a stop %i turns after attempts ended is not held up by the wait for their retries",
+  (turns) => {
+    const client = scripted({ [a]: refused, [b]: refused })
+    return dispatching(client, function* () {
+      yield* register(a)
+      yield* publish(yield* newPayment(), "pending")
+      yield* untilRecorded(1)
+      yield* TestClock.adjust("1 second")
+      yield* register(b)
+      yield* publish(yield* newPayment(), "pending", 1_000)
+      yield* untilRecorded(3)
+      for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow()
+    })
+  }
+)
+
+const busy = Array.from({ length: 8 }, (_, i) => `https://busy${i}.example/hook`)
+
+it.scoped("ended attempts are gathered for twice as long as the last commit took, from 5 to 100 ms", () => {
+  const store = { takes: 0 }
+  const client = scripted({ [a]: ok, ...Object.fromEntries(busy.map((url) => [url, hangs])) })
+  return dispatching(client, function* () {
+    for (const url of busy) yield* register(url, ["payment.confirmed"])
+    yield* register(a, ["payment.created"])
+    yield* publish(yield* newPayment(), "confirmed")
+    yield* client.until(busy.length, ...busy)
+    let made = 0
+    /** An attempt ends, and is stored `gathered` milliseconds later by a commit that takes so long. */
+    const attempt = (gathered: number, takes: number) =>
+      Effect.gen(function* () {
+        store.takes = 0
+        yield* publish(yield* newPayment(), "pending")
+        yield* client.until(++made, a)
+        store.takes = takes
+        yield* TestClock.adjust(gathered + takes - 1)
+        expect(yield* attempts).toHaveLength(made - 1)
+        yield* TestClock.adjust(1)
+        yield* untilRecorded(made)
+      })
+    yield* attempt(5, 20)
+    yield* attempt(40, 70)
+    yield* attempt(100, 1)
+    yield* attempt(5, 0)
+  }).pipe(Effect.provideService(SlowStore, store))
 })

@@ -1,26 +1,35 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { DateTime, Duration, Effect, Redacted, TestClock } from "effect"
 import { Webhook } from "standardwebhooks"
-import type { Owner } from "../../src/Domain/Account.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
 import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
 import { markOf } from "../../src/Webhooks/secretPair.ts"
 import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
-import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
 import { rows } from "../lib/store.ts"
-import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
-import { a, b, c, commit, ok, onStore, refused, register, scripted, secret } from "./endpoints.ts"
+import { deliveries, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
+import {
+  a,
+  b,
+  c,
+  changeEndpoint,
+  commit,
+  ok,
+  refused,
+  register,
+  removeEndpoint,
+  secret,
+  sendingTest,
+  storeTest
+} from "./endpoints.ts"
 
 const next = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDAAAAAAAAAAA="
 const third = "whsec_dGhpcyBpcyBhIHRoaXJkIHNlY3JldCBvZiAzMiBieXRlcw=="
 
-const change = (id: string, what: EndpointChange, owner: Owner = merchant) =>
-  Effect.flatMap(Webhooks, (webhooks) => webhooks.change(owner, id, what))
-
 const rotateTo = (id: string, to: string, overlap?: Duration.Duration) =>
-  change(id, { secret: Redacted.make(to), overlap })
+  changeEndpoint(id, { secret: Redacted.make(to), overlap })
 
 const isSignedWith = ({ body, headers }: DeliveryRequest, by: string) =>
   verifySignature({ headers: Object.fromEntries(new Headers(headers)), body: Buffer.from(body) }, by)
@@ -39,15 +48,16 @@ const acceptedWith = ({ body, headers }: DeliveryRequest, ...secrets: ReadonlyAr
   })
 }
 
-it.scoped("a delivery that waits for a retry goes to the new URL, signed with the new secret", () => {
-  const client = scripted({ [a]: refused })
-  return dispatching(client, function* () {
+sendingTest(
+  "a delivery that waits for a retry goes to the new URL, signed with the new secret",
+  { [a]: refused },
+  function* (client) {
     const { id } = yield* register(a)
     const payment = yield* newPayment()
     yield* publish(payment, "pending")
     yield* publish(payment, "detecting")
     yield* untilRecorded(2)
-    const changed = yield* change(id, { url: b, secret: Redacted.make(next), overlap: Duration.zero })
+    const changed = yield* changeEndpoint(id, { url: b, secret: Redacted.make(next), overlap: Duration.zero })
     expect(changed).toMatchObject({ id, url: b })
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(4)
@@ -61,12 +71,13 @@ it.scoped("a delivery that waits for a retry goes to the new URL, signed with th
       { status: "delivered", url: b, attempts: 2 },
       { status: "delivered", url: b, attempts: 2 }
     ])
-  })
-})
+  }
+)
 
-it.scoped("the former secret signs for the overlap, and the new one beside it where a header has room for both", () => {
-  const client = scripted({})
-  return dispatching(client, function* () {
+sendingTest(
+  "the former secret signs for the overlap, and the new one beside it where a header has room for both",
+  {},
+  function* (client) {
     const { id } = yield* register(a)
     yield* rotateTo(id, next, Duration.hours(1))
     yield* publish(yield* newPayment(), "pending")
@@ -78,130 +89,120 @@ it.scoped("the former secret signs for the overlap, and the new one beside it wh
     if (during === undefined || after === undefined) return expect.unreachable()
     expect([isSignedWith(during, secret), acceptedWith(during, secret, next)]).toEqual([true, [secret, next]])
     expect([isSignedWith(after, next), acceptedWith(after, secret, next)]).toEqual([true, [next]])
-  })
+  }
+)
+
+storeTest(
+  "during an overlap the same secret changes nothing, another is refused, and without an overlap it ends both",
+  function* () {
+    const { id } = yield* register(a)
+    const reader = yield* Reader
+    const row = reader.get<{ previous_until: number | null }>("SELECT previous_until FROM endpoints")
+    yield* rotateTo(id, next)
+    const day = 86_400_000
+    yield* TestClock.adjust("1 hour")
+    yield* rotateTo(id, next)
+    expect(yield* row).toEqual({ previous_until: day })
+    expect(yield* Effect.flip(rotateTo(id, third))).toMatchObject({ _tag: "RotationUnderWay", until: day })
+    yield* rotateTo(id, third, Duration.zero)
+    expect(yield* row).toEqual({ previous_until: null })
+    yield* rotateTo(id, next)
+    expect(yield* row).toEqual({ previous_until: day + 3_600_000 })
+  }
+)
+
+storeTest("the new secret sent again without an overlap ends the overlap", function* () {
+  const { id } = yield* register(a)
+  yield* rotateTo(id, next)
+  yield* rotateTo(id, next, Duration.zero)
+  expect(yield* rows("SELECT previous_secret, previous_until FROM endpoints")).toEqual([
+    { previous_secret: null, previous_until: null }
+  ])
 })
 
-it.scoped(
-  "during an overlap the same secret changes nothing, another is refused, and without an overlap it ends both",
-  () =>
-    onStore(function* () {
-      const { id } = yield* register(a)
-      const reader = yield* Reader
-      const row = reader.get<{ previous_until: number | null }>("SELECT previous_until FROM endpoints")
-      yield* rotateTo(id, next)
-      const day = 86_400_000
-      yield* TestClock.adjust("1 hour")
-      yield* rotateTo(id, next)
-      expect(yield* row).toEqual({ previous_until: day })
-      expect(yield* Effect.flip(rotateTo(id, third))).toMatchObject({ _tag: "RotationUnderWay", until: day })
-      yield* rotateTo(id, third, Duration.zero)
-      expect(yield* row).toEqual({ previous_until: null })
-      yield* rotateTo(id, next)
-      expect(yield* row).toEqual({ previous_until: day + 3_600_000 })
-    })
-)
+storeTest("a rotation that names the secret which it replaces is refused once another one is stored", function* () {
+  const { id } = yield* register(a)
+  const [stored] = yield* rows<{ secret: Uint8Array }>("SELECT secret FROM endpoints")
+  const replaces = markOf(stored)
+  const rotate = (to: string) => changeEndpoint(id, { secret: Redacted.make(to), overlap: Duration.zero, replaces })
+  yield* rotate(next)
+  const after = yield* rows("SELECT * FROM endpoints")
+  expect(yield* Effect.flip(rotate(third))).toMatchObject({ _tag: "SecretReplaced" })
+  expect(yield* rows("SELECT * FROM endpoints")).toEqual(after)
+})
 
-it.scoped("the new secret sent again without an overlap ends the overlap", () =>
-  onStore(function* () {
-    const { id } = yield* register(a)
-    yield* rotateTo(id, next)
-    yield* rotateTo(id, next, Duration.zero)
-    expect(yield* rows("SELECT previous_secret, previous_until FROM endpoints")).toEqual([
-      { previous_secret: null, previous_until: null }
-    ])
-  })
-)
-
-it.scoped("a rotation that names the secret which it replaces is refused once another one is stored", () =>
-  onStore(function* () {
-    const { id } = yield* register(a)
-    const [stored] = yield* rows<{ secret: Uint8Array }>("SELECT secret FROM endpoints")
-    const replaces = markOf(stored)
-    const rotate = (to: string) => change(id, { secret: Redacted.make(to), overlap: Duration.zero, replaces })
-    yield* rotate(next)
-    const after = yield* rows("SELECT * FROM endpoints")
-    expect(yield* Effect.flip(rotate(third))).toMatchObject({ _tag: "SecretReplaced" })
-    expect(yield* rows("SELECT * FROM endpoints")).toEqual(after)
-  })
-)
-
-it.scoped(
+sendingTest(
   "a payment's own URL still gets its events when the endpoint of that URL moves, and when that is deleted",
-  () => {
-    const client = scripted({ [a]: refused, [b]: refused })
-    return dispatching(client, function* () {
-      const webhooks = yield* Webhooks
-      const { id } = yield* register(a)
-      yield* publish(yield* newPayment(a), "pending")
-      yield* untilRecorded(1)
-      yield* change(id, { url: b })
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(3)
-      expect(client.sent.map(({ url }) => url)).toEqual([a, b, a])
-      const own = Redacted.value((yield* defaultSecrets(merchant)).current)
-      expect(client.sent.map((request) => isSignedWith(request, own))).toEqual([false, false, true])
-      expect(yield* webhooks.remove(merchant, id)).toBe(1)
-      expect(yield* deliveries).toMatchObject([
-        { endpoint_id: id, url: b, status: "cancelled" },
-        { endpoint_id: null, own_url: 1, url: a, status: "pending", attempts: 1 }
-      ])
-    })
-  }
-)
-
-it.scoped(
-  "an endpoint that moves and is deleted before its next attempt leaves a payment's own URL its events, and its own cancelled",
-  () => {
-    const client = scripted({ [a]: refused })
-    return dispatching(client, function* () {
-      const webhooks = yield* Webhooks
-      const { id } = yield* register(a)
-      const payment = yield* newPayment(a)
-      yield* publish(payment, "pending")
-      yield* untilRecorded(1)
-      yield* change(id, { url: b })
-      const { id: successor } = yield* register(a)
-      const [{ id: its } = { id: "" }] = yield* deliveries
-      expect(yield* webhooks.remove(merchant, id)).toBe(1)
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(2)
-      expect(client.sent.map(({ url }) => url)).toEqual([a, a])
-      const [owed, cancelled] = yield* deliveries
-      expect(owed).toMatchObject({ endpoint_id: successor, own_url: 1, url: a, attempts: 2 })
-      expect(cancelled).toMatchObject({ id: its, endpoint_id: id, own_url: 0, url: b, status: "cancelled" })
-      // It can be sent again elsewhere, as every cancelled one.
-      const other = yield* register(c)
-      expect(yield* commit((now) => RedeliveryRepo.redeliver(its, now, other))).toMatchObject({ result: "ordered" })
-      yield* untilRecorded(3)
-      expect(client.sent.at(-1)?.url).toBe(c)
-    })
-  }
-)
-
-it.scoped("a deletion counts what the endpoint would have got beside payments' own URLs, of each that it had", () =>
-  onStore(function* () {
-    const webhooks = yield* Webhooks
+  { [a]: refused, [b]: refused },
+  function* (client) {
     const { id } = yield* register(a)
     yield* publish(yield* newPayment(a), "pending")
-    yield* change(id, { url: b })
+    yield* untilRecorded(1)
+    yield* changeEndpoint(id, { url: b })
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(3)
+    expect(client.sent.map(({ url }) => url)).toEqual([a, b, a])
+    const own = Redacted.value((yield* defaultSecrets(merchant)).current)
+    expect(client.sent.map((request) => isSignedWith(request, own))).toEqual([false, false, true])
+    expect(yield* removeEndpoint(id)).toBe(1)
+    expect(yield* deliveries).toMatchObject([
+      { endpoint_id: id, url: b, status: "cancelled" },
+      { endpoint_id: null, own_url: 1, url: a, status: "pending", attempts: 1 }
+    ])
+  }
+)
+
+sendingTest(
+  "an endpoint that moves and is deleted before its next attempt leaves a payment's own URL its events, and its own cancelled",
+  { [a]: refused },
+  function* (client) {
+    const { id } = yield* register(a)
+    const payment = yield* newPayment(a)
+    yield* publish(payment, "pending")
+    yield* untilRecorded(1)
+    yield* changeEndpoint(id, { url: b })
+    const { id: successor } = yield* register(a)
+    const [{ id: its } = { id: "" }] = yield* deliveries
+    expect(yield* removeEndpoint(id)).toBe(1)
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(2)
+    expect(client.sent.map(({ url }) => url)).toEqual([a, a])
+    const [owed, cancelled] = yield* deliveries
+    expect(owed).toMatchObject({ endpoint_id: successor, own_url: 1, url: a, attempts: 2 })
+    expect(cancelled).toMatchObject({ id: its, endpoint_id: id, own_url: 0, url: b, status: "cancelled" })
+    // It can be sent again elsewhere, as every cancelled one.
+    const other = yield* register(c)
+    expect(yield* commit((now) => RedeliveryRepo.redeliver(its, now, other))).toMatchObject({ result: "ordered" })
+    yield* untilRecorded(3)
+    expect(client.sent.at(-1)?.url).toBe(c)
+  }
+)
+
+storeTest(
+  "a deletion counts what the endpoint would have got beside payments' own URLs, of each that it had",
+  function* () {
+    const { id } = yield* register(a)
+    yield* publish(yield* newPayment(a), "pending")
+    yield* changeEndpoint(id, { url: b })
     yield* publish(yield* newPayment(b), "pending")
-    yield* change(id, { url: c })
-    expect(yield* webhooks.remove(merchant, id)).toBe(2)
+    yield* changeEndpoint(id, { url: c })
+    expect(yield* removeEndpoint(id)).toBe(2)
     expect((yield* deliveries).map(({ status }) => status).toSorted()).toEqual([
       ...["cancelled", "cancelled"],
       ...["pending", "pending"]
     ])
-  })
+  }
 )
 
-it.scoped("another endpoint with the former URL serves the payment's own, whose event it gets once", () => {
-  const client = scripted({ [a]: refused })
-  return dispatching(client, function* () {
+sendingTest(
+  "another endpoint with the former URL serves the payment's own, whose event it gets once",
+  { [a]: refused },
+  function* (client) {
     const { id } = yield* register(a)
     const twin = yield* register(a)
     yield* publish(yield* newPayment(a), "pending")
     yield* untilRecorded(2)
-    yield* change(id, { url: c })
+    yield* changeEndpoint(id, { url: c })
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(4)
     expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, a, c])
@@ -209,116 +210,101 @@ it.scoped("another endpoint with the former URL serves the payment's own, whose 
     expect(rows).toHaveLength(2)
     expect(rows.find((row) => row.endpoint_id === id)).toMatchObject({ own_url: 0, url: c })
     expect(rows.find((row) => row.endpoint_id === twin.id)).toMatchObject({ own_url: 1, url: a })
-  })
-})
-
-it.scoped(
-  "endpoints that change their URLs leave a payment's own URL its event, also where one of them had it elsewhere",
-  () => {
-    const answers = { [a]: refused }
-    const client = scripted(answers)
-    return dispatching(client, function* () {
-      const { id } = yield* register(a)
-      const other = yield* register(b)
-      yield* publish(yield* newPayment(a), "pending")
-      yield* untilRecorded(2)
-      yield* change(id, { url: c })
-      yield* change(other.id, { url: a })
-      Object.assign(answers, { [a]: ok })
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(4)
-      expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b, c])
-      const ids = (yield* deliveries).map(({ id }) => id)
-      expect([ids.length, new Set(ids).size]).toEqual([3, 3])
-    })
   }
 )
 
-it.scoped("a deleted endpoint leaves a payment's own URL its event, though its place-taker had it elsewhere", () => {
-  const answers = { [a]: refused }
-  const client = scripted(answers)
-  return dispatching(client, function* () {
-    const webhooks = yield* Webhooks
+sendingTest(
+  "endpoints that change their URLs leave a payment's own URL its event, also where one of them had it elsewhere",
+  { [a]: refused },
+  function* (client) {
     const { id } = yield* register(a)
     const other = yield* register(b)
     yield* publish(yield* newPayment(a), "pending")
     yield* untilRecorded(2)
-    yield* change(other.id, { url: a })
-    Object.assign(answers, { [a]: ok })
-    expect(yield* webhooks.remove(merchant, id)).toBe(0)
+    yield* changeEndpoint(id, { url: c })
+    yield* changeEndpoint(other.id, { url: a })
+    client.answers[a] = ok
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(4)
+    expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b, c])
+    const ids = (yield* deliveries).map(({ id }) => id)
+    expect([ids.length, new Set(ids).size]).toEqual([3, 3])
+  }
+)
+
+sendingTest(
+  "a deleted endpoint leaves a payment's own URL its event, though its place-taker had it elsewhere",
+  { [a]: refused },
+  function* (client) {
+    const { id } = yield* register(a)
+    const other = yield* register(b)
+    yield* publish(yield* newPayment(a), "pending")
+    yield* untilRecorded(2)
+    yield* changeEndpoint(other.id, { url: a })
+    client.answers[a] = ok
+    expect(yield* removeEndpoint(id)).toBe(0)
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(3)
     expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b])
-  })
+  }
+)
+
+storeTest("new kinds of events count from the change on", function* () {
+  const { id } = yield* register(a, ["payment.created"])
+  const payment = yield* newPayment()
+  yield* publish(payment, "detecting")
+  yield* changeEndpoint(id, { events: ["payment.detecting", "payment.confirmed"] })
+  yield* publish(payment, "pending")
+  yield* publish(payment, "confirmed")
+  const reader = yield* Reader
+  const kinds = yield* reader.all("SELECT e.kind FROM deliveries AS d JOIN events AS e ON e.id = d.event_id")
+  expect(kinds).toEqual([{ kind: "payment.confirmed" }])
 })
 
-it.scoped("new kinds of events count from the change on", () =>
-  onStore(function* () {
-    const { id } = yield* register(a, ["payment.created"])
-    const payment = yield* newPayment()
-    yield* publish(payment, "detecting")
-    yield* change(id, { events: ["payment.detecting", "payment.confirmed"] })
-    yield* publish(payment, "pending")
-    yield* publish(payment, "confirmed")
-    const reader = yield* Reader
-    const kinds = yield* reader.all("SELECT e.kind FROM deliveries AS d JOIN events AS e ON e.id = d.event_id")
-    expect(kinds).toEqual([{ kind: "payment.confirmed" }])
-  })
-)
-
-it.scoped("a change of what is not the owner's, or to a target that is refused, changes nothing", () =>
-  onStore(function* () {
-    const { id } = yield* register(a)
-    expect(yield* change(id, { url: b }, neighbour)).toBeUndefined()
-    expect(yield* change(id, { url: b }, { ...merchant, mode: "live" })).toBeUndefined()
-    expect(yield* change("wh_none", { url: b })).toBeUndefined()
-    expect(yield* Effect.flip(change(id, { url: "https://127.0.0.1/" }))).toMatchObject({ _tag: "TargetRefused" })
-    const webhooks = yield* Webhooks
-    expect(yield* webhooks.list(merchant)).toMatchObject([{ id, url: a }])
-    yield* webhooks.remove(merchant, id)
-    expect(yield* change(id, { url: b })).toBeUndefined()
-  })
-)
-
-it.scoped("a change that is rolled back, for lack of room, signs nothing with its secret", () => {
-  const client = scripted({})
-  return dispatching(client, function* () {
-    const { id } = yield* register(a)
-    const writer = yield* Writer
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE accounts SET quota_bytes = 1")))
-    expect(yield* Effect.flip(rotateTo(id, next, Duration.zero))).toMatchObject({ _tag: "QuotaExceeded" })
-    yield* publish(yield* newPayment(), "pending")
-    yield* untilRecorded(1)
-    expect(client.sent.map((request) => [isSignedWith(request, secret), isSignedWith(request, next)])).toEqual([
-      [true, false]
-    ])
-  })
+storeTest("a change of what is not the owner's, or to a target that is refused, changes nothing", function* () {
+  const { id } = yield* register(a)
+  expect(yield* changeEndpoint(id, { url: b }, neighbour)).toBeUndefined()
+  expect(yield* changeEndpoint(id, { url: b }, { ...merchant, mode: "live" })).toBeUndefined()
+  expect(yield* changeEndpoint("wh_none", { url: b })).toBeUndefined()
+  expect(yield* Effect.flip(changeEndpoint(id, { url: "https://127.0.0.1/" }))).toMatchObject({ _tag: "TargetRefused" })
+  const webhooks = yield* Webhooks
+  expect(yield* webhooks.list(merchant)).toMatchObject([{ id, url: a }])
+  yield* removeEndpoint(id)
+  expect(yield* changeEndpoint(id, { url: b })).toBeUndefined()
 })
 
-it.scoped("usage follows a change", () =>
-  onStore(function* () {
-    const { id } = yield* register(a)
-    const reader = yield* Reader
-    const usage = reader.get<{ bytes: number; endpoint_bytes: number }>(
-      "SELECT bytes, endpoint_bytes FROM usage WHERE mode = 'test'"
-    )
-    const before = yield* usage
-    yield* change(id, { url: `${a}/${"x".repeat(1_000)}` })
-    const longer = yield* usage
-    yield* change(id, { url: a })
-    if (before === undefined || longer === undefined) return expect.unreachable()
-    expect(longer.endpoint_bytes - before.endpoint_bytes).toBe(1_001)
-    expect(longer.bytes).toBeGreaterThan(before.bytes + 900)
-    expect(yield* usage).toEqual(before)
-  })
-)
+sendingTest("a change that is rolled back, for lack of room, signs nothing with its secret", {}, function* (client) {
+  const { id } = yield* register(a)
+  const writer = yield* Writer
+  yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE accounts SET quota_bytes = 1")))
+  expect(yield* Effect.flip(rotateTo(id, next, Duration.zero))).toMatchObject({ _tag: "QuotaExceeded" })
+  yield* publish(yield* newPayment(), "pending")
+  yield* untilRecorded(1)
+  expect(client.sent.map((request) => [isSignedWith(request, secret), isSignedWith(request, next)])).toEqual([
+    [true, false]
+  ])
+})
 
-it.scoped("a secret that cannot be read can only be replaced without an overlap", () =>
-  onStore(function* () {
-    const { id } = yield* register(a)
-    const writer = yield* Writer
-    yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET secret = zeroblob(60)")))
-    expect(yield* Effect.flip(rotateTo(id, next))).toMatchObject({ _tag: "SecretUnreadable" })
-    expect(yield* rotateTo(id, next, Duration.zero)).toMatchObject({ id })
-  })
-)
+storeTest("usage follows a change", function* () {
+  const { id } = yield* register(a)
+  const reader = yield* Reader
+  const usage = reader.get<{ bytes: number; endpoint_bytes: number }>(
+    "SELECT bytes, endpoint_bytes FROM usage WHERE mode = 'test'"
+  )
+  const before = yield* usage
+  yield* changeEndpoint(id, { url: `${a}/${"x".repeat(1_000)}` })
+  const longer = yield* usage
+  yield* changeEndpoint(id, { url: a })
+  if (before === undefined || longer === undefined) return expect.unreachable()
+  expect(longer.endpoint_bytes - before.endpoint_bytes).toBe(1_001)
+  expect(longer.bytes).toBeGreaterThan(before.bytes + 900)
+  expect(yield* usage).toEqual(before)
+})
+
+storeTest("a secret that cannot be read can only be replaced without an overlap", function* () {
+  const { id } = yield* register(a)
+  const writer = yield* Writer
+  yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET secret = zeroblob(60)")))
+  expect(yield* Effect.flip(rotateTo(id, next))).toMatchObject({ _tag: "SecretUnreadable" })
+  expect(yield* rotateTo(id, next, Duration.zero)).toMatchObject({ id })
+})

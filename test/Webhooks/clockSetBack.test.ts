@@ -1,25 +1,38 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { replan } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
 import {
   besideDispatcher,
   deliveries,
-  dispatching,
   newPayment,
   publish,
   rememberingClient,
   untilRecorded,
   webhooksOn
 } from "../lib/webhooks.ts"
-import { a, hour, minute, ok, onStore, redeliver, refused, register, scripted, watchedStore } from "./endpoints.ts"
+import {
+  a,
+  hour,
+  minute,
+  ok,
+  redeliver,
+  refused,
+  register,
+  scripted,
+  sendingTest,
+  storeTest,
+  watchedStore
+} from "./endpoints.ts"
 
 const month = 30 * 24 * hour
 
-it.scoped("a retry that was planned by a clock 30 days ahead is made in time once that is set back", () => {
-  const client = scripted({ [a]: refused })
-  return dispatching(client, function* () {
+sendingTest(
+  "a retry that was planned by a clock 30 days ahead is made in time once that is set back",
+  { [a]: refused },
+  function* () {
     yield* TestClock.setTime(month)
     yield* register(a)
     yield* publish(yield* newPayment(), "pending", month)
@@ -31,25 +44,24 @@ it.scoped("a retry that was planned by a clock 30 days ahead is made in time onc
     expect(yield* deliveries).toMatchObject([planned, planned])
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(4)
-  })
-})
-
-it.scoped("a target whose turn was put off by a clock 30 days ahead gets it at the next start", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const client = scripted({})
-    yield* Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending")
-      yield* execute("UPDATE lanes SET next_at = ?", [month])
-      yield* besideDispatcher(untilRecorded(1))
-    }).pipe(Effect.provide(webhooksOn(path, client.layer)))
-    expect(client.to(a)).toBe(1)
-  })
+  }
 )
 
-it.scoped("a redelivery ordered by a clock 30 days ahead is made, and the schedule goes on in time after it", () =>
-  Effect.gen(function* () {
+clockTest("a target whose turn was put off by a clock 30 days ahead gets it at the next start", function* () {
+  const path = yield* temporaryDatabase
+  const client = scripted({})
+  yield* Effect.gen(function* () {
+    yield* register(a)
+    yield* publish(yield* newPayment(), "pending")
+    yield* execute("UPDATE lanes SET next_at = ?", [month])
+    yield* besideDispatcher(untilRecorded(1))
+  }).pipe(Effect.provide(webhooksOn(path, client.layer)))
+  expect(client.to(a)).toBe(1)
+})
+
+clockTest(
+  "a redelivery ordered by a clock 30 days ahead is made, and the schedule goes on in time after it",
+  function* () {
     const path = yield* temporaryDatabase
     const client = scripted({ [a]: refused })
     yield* TestClock.setTime(month)
@@ -65,11 +77,12 @@ it.scoped("a redelivery ordered by a clock 30 days ahead is made, and the schedu
       yield* untilRecorded(2)
       expect(yield* deliveries).toMatchObject([{ attempts: 1, redeliveries: 1, next_attempt_at: hour + minute }])
     }).pipe(besideDispatcher, Effect.provide(webhooksOn(path, client.layer)))
-  })
+  }
 )
 
-it.scoped("attempts scheduled too far ahead are found by index, lane by lane, and no other one is changed", () =>
-  onStore(function* () {
+storeTest(
+  "attempts scheduled too far ahead are found by index, lane by lane, and no other one is changed",
+  function* () {
     yield* register(a)
     yield* publish(yield* newPayment(), "pending", 1)
     const { steps, watched } = yield* watchedStore
@@ -90,39 +103,37 @@ it.scoped("attempts scheduled too far ahead are found by index, lane by lane, an
     const found = steps.filter((step) => /^(SEARCH|SCAN) (d|deliveries)/.test(step))
     for (const step of found) expect(step).toMatch(/deliveries_due \(target=\? AND redelivery=\?|INTEGER PRIMARY KEY/)
     expect(found.length).toBeGreaterThan(7)
-  })
+  }
 )
 
-it.scoped("a retry of a target whose turn a clock 30 days ahead put off at a stop comes in time", () =>
-  Effect.gen(function* () {
-    const path = yield* temporaryDatabase
-    const gate = yield* Deferred.make<void>()
-    const begun = yield* Deferred.make<void>()
-    let isAhead = false
-    const client = rememberingClient(() =>
-      isAhead ? Effect.zipRight(Deferred.succeed(begun, undefined), Effect.zipRight(Deferred.await(gate), ok)) : refused
-    )
-    const webhooks = webhooksOn(path, client.layer, { concurrencyPerEndpoint: 1 })
-    yield* Effect.gen(function* () {
-      yield* register(a)
-      yield* publish(yield* newPayment(), "pending")
-      yield* publish(yield* newPayment(), "pending")
-      const { run } = yield* Dispatcher
-      const worker = yield* Effect.forkDaemon(run)
-      yield* untilRecorded(2)
-      isAhead = true
-      yield* TestClock.setTime(month)
-      yield* Deferred.await(begun)
-      const stop = yield* Effect.fork(Fiber.interrupt(worker))
-      yield* Effect.yieldNow()
-      yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(stop)
-      expect(yield* deliveries).toContainEqual(expect.objectContaining({ attempts: 1, next_attempt_at: minute }))
-    }).pipe(Effect.provide(webhooks))
-    yield* TestClock.setTime(40_000)
-    yield* Effect.gen(function* () {
-      yield* TestClock.adjust("1 minute")
-      yield* untilRecorded(4)
-    }).pipe(besideDispatcher, Effect.provide(webhooks))
-  })
-)
+clockTest("a retry of a target whose turn a clock 30 days ahead put off at a stop comes in time", function* () {
+  const path = yield* temporaryDatabase
+  const gate = yield* Deferred.make<void>()
+  const begun = yield* Deferred.make<void>()
+  let isAhead = false
+  const client = rememberingClient(() =>
+    isAhead ? Effect.zipRight(Deferred.succeed(begun, undefined), Effect.zipRight(Deferred.await(gate), ok)) : refused
+  )
+  const webhooks = webhooksOn(path, client.layer, { concurrencyPerEndpoint: 1 })
+  yield* Effect.gen(function* () {
+    yield* register(a)
+    yield* publish(yield* newPayment(), "pending")
+    yield* publish(yield* newPayment(), "pending")
+    const { run } = yield* Dispatcher
+    const worker = yield* Effect.forkDaemon(run)
+    yield* untilRecorded(2)
+    isAhead = true
+    yield* TestClock.setTime(month)
+    yield* Deferred.await(begun)
+    const stop = yield* Effect.fork(Fiber.interrupt(worker))
+    yield* Effect.yieldNow()
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.join(stop)
+    expect(yield* deliveries).toContainEqual(expect.objectContaining({ attempts: 1, next_attempt_at: minute }))
+  }).pipe(Effect.provide(webhooks))
+  yield* TestClock.setTime(40_000)
+  yield* Effect.gen(function* () {
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(4)
+  }).pipe(besideDispatcher, Effect.provide(webhooks))
+})

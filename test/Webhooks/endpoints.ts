@@ -1,13 +1,25 @@
-import { Clock, Effect, Queue, Redacted } from "effect"
+import { it } from "@effect/vitest"
+import { Clock, Effect, Layer, Queue, Redacted, type Scope } from "effect"
+import type { YieldWrap } from "effect/Utils"
 import { type EventKind, StatusEventKind } from "../../src/Domain/Event.ts"
 import type { EndpointId } from "../../src/Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx } from "../../src/Sql.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
-import { Webhooks } from "../../src/Webhooks.ts"
+import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, temporaryDatabase, type Yielded } from "../lib/store.ts"
-import { explained, merchant, newPayment, publish, rememberingClient, stubClient, webhooksOn } from "../lib/webhooks.ts"
+import {
+  dispatching,
+  explained,
+  merchant,
+  newPayment,
+  publish,
+  rememberingClient,
+  stubClient,
+  webhooksOn
+} from "../lib/webhooks.ts"
 
 export const second = 1_000
 export const minute = 60 * second
@@ -24,12 +36,20 @@ export const allEvents = StatusEventKind.literals
 export const register = (url: string, events: ReadonlyArray<EventKind> = allEvents, owner = merchant) =>
   Effect.flatMap(Webhooks, (webhooks) => webhooks.create(owner, { url, events, secret: Redacted.make(secret) }))
 
+/** Deletes an endpoint, of the merchant unless another owner is named; gives how many deliveries that cancelled. */
+export const removeEndpoint = (id: string, owner = merchant) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.remove(owner, id))
+
+export const changeEndpoint = (id: string, what: EndpointChange, owner = merchant) =>
+  Effect.flatMap(Webhooks, (webhooks) => webhooks.change(owner, id, what))
+
 export const ok = Effect.succeed<AttemptOutcome>({ status: 200 })
 export const refused = Effect.succeed<AttemptOutcome>({ status: 500, bodyStart: "no" })
 export const hangs = Effect.as(Effect.sleep("30 seconds"), { error: "timeout" })
 
-/** A client whose responses the test decides, by URL. */
-export const scripted = (answers: Readonly<Record<string, Effect.Effect<AttemptOutcome>>>) => {
+/** A client whose responses the test decides, by URL, from now on and until it changes `answers`. */
+export const scripted = (from: Readonly<Record<string, Effect.Effect<AttemptOutcome>>>) => {
+  const answers = { ...from }
   const begun = Effect.runSync(Queue.unbounded<void>())
   const { layer, sent } = rememberingClient(({ url }) => {
     begun.unsafeOffer(undefined)
@@ -39,7 +59,7 @@ export const scripted = (answers: Readonly<Record<string, Effect.Effect<AttemptO
   /** Waits until so many attempts to these have begun. */
   const until = (count: number, ...urls: ReadonlyArray<string>) =>
     Effect.repeat(Queue.take(begun), { until: () => to(...urls) >= count })
-  return { layer, sent, to, until }
+  return { layer, sent, answers, to, until }
 }
 
 /** The webhooks of the store at `path`; nothing is sent. */
@@ -49,9 +69,27 @@ export const sendingNothing = (path: string) =>
     stubClient(() => Effect.never)
   )
 
-/** A test on a new store; nothing is sent. */
+/** What is done on a new store; nothing is sent. */
 export const onStore = <Eff extends Yielded, A>(test: () => Generator<Eff, A, never>) =>
   Effect.flatMap(temporaryDatabase, (path) => Effect.provide(Effect.gen(test), sendingNothing(path)))
+
+/** A test on a new store; nothing is sent. */
+export const storeTest = scopedTest(Layer.unwrapScoped(Effect.map(temporaryDatabase, sendingNothing)))
+
+type Sending = Layer.Layer.Success<ReturnType<typeof sendingNothing>> | Scope.Scope
+
+/** A test beside a dispatcher on a new store, whose receivers answer so, by URL. */
+export const sendingTest = (
+  title: string,
+  answers: Parameters<typeof scripted>[0],
+  test: (
+    client: ReturnType<typeof scripted>
+  ) => Generator<YieldWrap<Effect.Effect<unknown, unknown, Sending>>, unknown, never>
+) =>
+  it.scoped(title, () => {
+    const client = scripted(answers)
+    return dispatching(client, () => test(client))
+  })
 
 /** The steps by which SQLite carries out the queries of `db` and of commands that are `watched`. */
 export const watchedStore = Effect.map(Reader, (reader) => {

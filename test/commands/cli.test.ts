@@ -122,7 +122,8 @@ liveTest("an account's quota and limits are changed, each alone, and reset to th
   expect(yield* changed("--per-minute", "50", "--per-hour", "70")).toEqual([1_500_000_000, 50, 70])
   expect(yield* changed("--per-minute", "default", "--quota", "none")).toEqual([undefined, 1_000, 70])
   const [listed] = JSON.parse((yield* tilld(["accounts", "list", "--json"])).stdout)
-  expect(listed).toMatchObject({ id: "default", perMinute: 1_000, perHour: 70 })
+  expect(listed).toMatchObject({ id: "default", usedBytes: expect.any(Number), perMinute: 1_000, perHour: 70 })
+  expect((yield* tilld(["accounts", "list"])).stdout).toMatch(/USED/i)
   for (const [options, problem] of [
     [["default"], "Say what to change"],
     [["default", "--quota", "5 apples"], "--quota must be a size such as 500MB or 5GB"],

@@ -1,31 +1,29 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { expect } from "@effect/vitest"
 import { installation } from "../commands/installation.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { Dice } from "../sim/Dice.ts"
 import { makeDisk } from "./disk.ts"
 import { afterPowerCut } from "./powerCut.ts"
 
-it.scopedLive("a backup is on disk, byte by byte, before it gets its name", () =>
-  Effect.gen(function* () {
-    const { tilld } = yield* installation
-    const disk = yield* makeDisk
-    const [backups, journal] = [yield* temporaryFolder, join(yield* temporaryFolder, "journal")]
-    expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
-    const made = yield* tilld(["backup", join(backups, "one.db")], disk.env([backups], journal))
-    expect(made.code, made.stderr).toBe(0)
-    expect(readdirSync(backups)).toEqual(["one.db"])
-    const whole = readFileSync(join(backups, "one.db"))
-    // Until it loses the name that it has while it is made.
-    const changes = readFileSync(journal)
-    const until = changes.toString("latin1").search(/(?<=\n)U 0 0 \S+\.partial\n/)
-    for (let seed = 0; seed < 200; seed++) {
-      const dice = new Dice(String(seed))
-      const shown = afterPowerCut(changes.subarray(0, until < 0 ? changes.length : until), () => undefined, dice)
-      const contents = [...shown].flatMap(([path, content]) => (path.endsWith(".partial") ? [content] : []))
-      expect(contents.map((content) => content?.equals(whole))).toEqual([true])
-    }
-  })
-)
+liveTest("a backup is on disk, byte by byte, before it gets its name", function* () {
+  const { tilld } = yield* installation
+  const disk = yield* makeDisk
+  const [backups, journal] = [yield* temporaryFolder, join(yield* temporaryFolder, "journal")]
+  expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
+  const made = yield* tilld(["backup", join(backups, "one.db")], disk.env([backups], journal))
+  expect(made.code, made.stderr).toBe(0)
+  expect(readdirSync(backups)).toEqual(["one.db"])
+  const whole = readFileSync(join(backups, "one.db"))
+  // Until it loses the name that it has while it is made.
+  const changes = readFileSync(journal)
+  const until = changes.toString("latin1").search(/(?<=\n)U 0 0 \S+\.partial\n/)
+  for (let seed = 0; seed < 200; seed++) {
+    const dice = new Dice(String(seed))
+    const shown = afterPowerCut(changes.subarray(0, until < 0 ? changes.length : until), () => undefined, dice)
+    const contents = [...shown].flatMap(([path, content]) => (path.endsWith(".partial") ? [content] : []))
+    expect(contents.map((content) => content?.equals(whole))).toEqual([true])
+  }
+})

@@ -1,16 +1,18 @@
 import { copyFileSync } from "node:fs"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { request } from "undici"
 import { serve } from "../lib/daemon.ts"
 import { damagePages } from "../lib/damagePages.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { startTilld } from "../lib/tilld.ts"
 import { openShop } from "./shop.ts"
 
 const remedy = /^tilld: .*is damaged.*restore/m
 
-it.scopedLive("a damaged page ends the daemon with exit code 2 and the remedy, when it starts or when it is read", () =>
-  Effect.gen(function* () {
+liveTest(
+  "a damaged page ends the daemon with exit code 2 and the remedy, when it starts or when it is read",
+  function* () {
     const { create, daemon, home, stored } = yield* openShop()
     const payments = yield* Effect.replicateEffect(create, 20)
     const [payment] = payments
@@ -40,5 +42,5 @@ it.scopedLive("a damaged page ends the daemon with exit code 2 and the remedy, w
     const back = yield* serve(home, daemon.key)
     for (const { id } of payments) expect(yield* back.payment({ id })).toMatchObject({ id })
     expect(yield* stored).toHaveLength(payments.length)
-  })
+  }
 )

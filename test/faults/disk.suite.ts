@@ -1,10 +1,10 @@
 import { copyFileSync, renameSync } from "node:fs"
 import { describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { type Disk, type DiskFault, makeDisk } from "./disk.ts"
-import { openShop } from "./shop.ts"
-import { survives } from "./survives.ts"
+import { openShop, survives } from "./shop.ts"
 
 const onDisk = (disk: Disk) =>
   Effect.flatMap(temporaryFolder, (marks) =>
@@ -25,18 +25,16 @@ describe("a disk that", () => {
   )
 })
 
-it.scopedLive("a database that is replaced under the daemon is not written to until it is back", () =>
-  Effect.gen(function* () {
-    const shop = yield* openShop()
-    const { database } = shop.home
-    yield* survives(
-      shop,
-      Effect.sync(() => {
-        renameSync(database, `${database}.away`)
-        copyFileSync(`${database}.away`, database)
-      }),
-      Effect.sync(() => renameSync(`${database}.away`, database)),
-      "is another file than the one that tilld has open"
-    )
-  })
-)
+liveTest("a database that is replaced under the daemon is not written to until it is back", function* () {
+  const shop = yield* openShop()
+  const { database } = shop.home
+  yield* survives(
+    shop,
+    Effect.sync(() => {
+      renameSync(database, `${database}.away`)
+      copyFileSync(`${database}.away`, database)
+    }),
+    Effect.sync(() => renameSync(`${database}.away`, database)),
+    "is another file than the one that tilld has open"
+  )
+})

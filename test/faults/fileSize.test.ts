@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { openShop } from "./shop.ts"
-import { survives } from "./survives.ts"
+import { liveTest } from "../lib/scopedTest.ts"
+import { openShop, survives } from "./shop.ts"
 
 /** Lets a process write no file beyond so many bytes; no limit unless given. Any user may lower and raise it. */
 const limitFiles = (pid: number, bytes: number | "unlimited") =>
@@ -11,10 +11,8 @@ const limitFiles = (pid: number, bytes: number | "unlimited") =>
     expect(status, stderr).toBe(0)
   })
 
-it.scopedLive("a system that refuses every write to the database refuses payments, and loses none", () =>
-  Effect.gen(function* () {
-    const shop = yield* openShop()
-    const { pid } = shop.daemon
-    yield* survives(shop, limitFiles(pid, 4096), limitFiles(pid, "unlimited"), "the disk answered with an error")
-  })
-)
+liveTest("a system that refuses every write to the database refuses payments, and loses none", function* () {
+  const shop = yield* openShop()
+  const { pid } = shop.daemon
+  yield* survives(shop, limitFiles(pid, 4096), limitFiles(pid, "unlimited"), "the disk answered with an error")
+})

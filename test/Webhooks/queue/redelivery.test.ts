@@ -4,6 +4,7 @@ import { retryDelays } from "../../../src/Domain/DeliveryObject.ts"
 import { Dispatcher } from "../../../src/Webhooks/Dispatcher.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
 import type { AttemptOutcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
   attempts,
@@ -17,7 +18,7 @@ import {
   untilRecorded,
   webhooksOn
 } from "../../lib/webhooks.ts"
-import { a, commit, minute, ok, publishMany, redeliver, refused, register, second } from "../endpoints.ts"
+import { a, commit, minute, ok, publishMany, redeliver, refused, register, second, sendingTest } from "../endpoints.ts"
 
 /** An event for an endpoint, that was tried once. */
 const triedOnce = Effect.gen(function* () {
@@ -26,13 +27,13 @@ const triedOnce = Effect.gen(function* () {
   yield* untilRecorded(1)
 })
 
-it.scoped("what was delivered is sent once more, the same id and bytes, and stays delivered when that fails", () => {
-  let answer = ok
-  const client = rememberingClient(() => answer)
-  return dispatching(client, function* () {
+sendingTest(
+  "what was delivered is sent once more, the same id and bytes, and stays delivered when that fails",
+  { [a]: ok },
+  function* (client) {
     yield* triedOnce
     yield* TestClock.adjust("1 hour")
-    answer = refused
+    client.answers[a] = refused
     expect(yield* redeliver(1)).toBe("ordered")
     yield* untilRecorded(2)
     yield* TestClock.adjust("3 days")
@@ -47,13 +48,13 @@ it.scoped("what was delivered is sent once more, the same id and bytes, and stay
       { number: 1, redelivery: 0, status: 200 },
       { number: 2, redelivery: 1, status: 500, started_at: 60 * minute }
     ])
-  })
-})
+  }
+)
 
-it.scoped("a redelivery that fails leaves the schedule as it was, and one that succeeds ends it", () => {
-  let answer = refused
-  const client = rememberingClient(() => answer)
-  return dispatching(client, function* () {
+sendingTest(
+  "a redelivery that fails leaves the schedule as it was, and one that succeeds ends it",
+  { [a]: refused },
+  function* (client) {
     yield* triedOnce
     yield* TestClock.adjust("30 seconds")
     expect(yield* redeliver(1)).toBe("ordered")
@@ -64,7 +65,7 @@ it.scoped("a redelivery that fails leaves the schedule as it was, and one that s
     yield* TestClock.adjust("30 seconds")
     yield* untilRecorded(3)
     expect(yield* deliveries).toMatchObject([{ status: "pending", attempts: 2, next_attempt_at: 6 * minute }])
-    answer = ok
+    client.answers[a] = ok
     yield* TestClock.adjust("1 minute")
     expect(yield* redeliver(1)).toBe("ordered")
     yield* untilRecorded(4)
@@ -78,61 +79,57 @@ it.scoped("a redelivery that fails leaves the schedule as it was, and one that s
     expect(yield* deliveries).toMatchObject([
       { status: "delivered", attempts: 2, redeliveries: 2, next_attempt_at: null, done_at: 2 * minute }
     ])
-  })
-})
-
-it.scoped("a failed delivery keeps its last attempt, and is delivered when a redelivery succeeds after that", () => {
-  let answer = refused
-  return dispatching(
-    rememberingClient(() => answer),
-    function* () {
-      yield* triedOnce
-      for (const [retries, delay] of retryDelays.slice(0, 4).entries()) {
-        yield* TestClock.adjust(delay)
-        yield* untilRecorded(retries + 2)
-      }
-      const last = (yield* deliveries)[0]?.next_attempt_at
-      yield* redeliver(1)
-      yield* untilRecorded(6)
-      expect(yield* deliveries).toMatchObject([{ status: "failed", attempts: 5, next_attempt_at: last }])
-      yield* TestClock.adjust("24 hours")
-      yield* untilRecorded(7)
-      expect(yield* deliveries).toMatchObject([{ status: "failed", attempts: 6, next_attempt_at: null, done_at: last }])
-      answer = ok
-      yield* redeliver(1)
-      yield* untilRecorded(8)
-      expect(yield* deliveries).toMatchObject([{ status: "delivered", attempts: 6, redeliveries: 2 }])
-    }
-  )
-})
-
-it.scoped("ordering a redelivery while one is due or under way, or of an unknown delivery, adds nothing", () =>
-  Effect.gen(function* () {
-    const gate = yield* Deferred.make<AttemptOutcome>()
-    let answer: Effect.Effect<AttemptOutcome> = ok
-    const client = rememberingClient(() => answer)
-    yield* dispatching(client, function* () {
-      yield* triedOnce
-      answer = Deferred.await(gate)
-      yield* TestClock.adjust("1 second")
-      expect(yield* redeliver(1)).toBe("ordered")
-      yield* TestClock.adjust("1 second")
-      expect(client.sent).toHaveLength(2)
-      expect(yield* redeliver(1)).toBe("due")
-      // The event behind it has its first attempt ahead.
-      const payment = yield* newPayment()
-      yield* publish(payment, "pending", 2 * second)
-      yield* publish(payment, "detecting", 2 * second)
-      expect([yield* redeliver(2), yield* redeliver(3)]).toEqual(["due", "due"])
-      const none = "dlv_aaaaaaaaaaaaaaaaaaaaaa_own"
-      expect(yield* commit((now) => RedeliveryRepo.redeliver(none, now))).toBeUndefined()
-      yield* Deferred.succeed(gate, { status: 200 })
-      yield* untilRecorded(4)
-      yield* TestClock.adjust("3 days")
-      expect(client.sent).toHaveLength(4)
-    })
-  })
+  }
 )
+
+sendingTest(
+  "a failed delivery keeps its last attempt, and is delivered when a redelivery succeeds after that",
+  { [a]: refused },
+  function* (client) {
+    yield* triedOnce
+    for (const [retries, delay] of retryDelays.slice(0, 4).entries()) {
+      yield* TestClock.adjust(delay)
+      yield* untilRecorded(retries + 2)
+    }
+    const last = (yield* deliveries)[0]?.next_attempt_at
+    yield* redeliver(1)
+    yield* untilRecorded(6)
+    expect(yield* deliveries).toMatchObject([{ status: "failed", attempts: 5, next_attempt_at: last }])
+    yield* TestClock.adjust("24 hours")
+    yield* untilRecorded(7)
+    expect(yield* deliveries).toMatchObject([{ status: "failed", attempts: 6, next_attempt_at: null, done_at: last }])
+    client.answers[a] = ok
+    yield* redeliver(1)
+    yield* untilRecorded(8)
+    expect(yield* deliveries).toMatchObject([{ status: "delivered", attempts: 6, redeliveries: 2 }])
+  }
+)
+
+clockTest("ordering a redelivery while one is due or under way, or of an unknown delivery, adds nothing", function* () {
+  const gate = yield* Deferred.make<AttemptOutcome>()
+  let answer: Effect.Effect<AttemptOutcome> = ok
+  const client = rememberingClient(() => answer)
+  yield* dispatching(client, function* () {
+    yield* triedOnce
+    answer = Deferred.await(gate)
+    yield* TestClock.adjust("1 second")
+    expect(yield* redeliver(1)).toBe("ordered")
+    yield* TestClock.adjust("1 second")
+    expect(client.sent).toHaveLength(2)
+    expect(yield* redeliver(1)).toBe("due")
+    // The event behind it has its first attempt ahead.
+    const payment = yield* newPayment()
+    yield* publish(payment, "pending", 2 * second)
+    yield* publish(payment, "detecting", 2 * second)
+    expect([yield* redeliver(2), yield* redeliver(3)]).toEqual(["due", "due"])
+    const none = "dlv_aaaaaaaaaaaaaaaaaaaaaa_own"
+    expect(yield* commit((now) => RedeliveryRepo.redeliver(none, now))).toBeUndefined()
+    yield* Deferred.succeed(gate, { status: 200 })
+    yield* untilRecorded(4)
+    yield* TestClock.adjust("3 days")
+    expect(client.sent).toHaveLength(4)
+  })
+})
 
 it.scoped("a redelivery before the first scheduled attempt releases the payment's next events", () => {
   const client = rememberingClient(() => ok)
@@ -151,8 +148,9 @@ it.scoped("a redelivery before the first scheduled attempt releases the payment'
   })
 })
 
-it.scoped("a redelivery that a stop cuts off is made after the next start, and the schedule goes on after it", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a redelivery that a stop cuts off is made after the next start, and the schedule goes on after it",
+  function* () {
     const path = yield* temporaryDatabase
     let answer: Effect.Effect<AttemptOutcome> = refused
     const client = rememberingClient(() => answer)
@@ -174,5 +172,5 @@ it.scoped("a redelivery that a stop cuts off is made after the next start, and t
         expect(yield* deliveries).toMatchObject([{ status: "pending", attempts: 1, next_attempt_at: minute }])
       })
     ).pipe(Effect.provide(webhooksOn(path, client.layer)))
-  })
+  }
 )

@@ -1,9 +1,10 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Fiber, Queue, TestClock } from "effect"
 import { NameNotResolved, Resolver } from "../../../src/Webhooks/transport/Resolver.ts"
 import { type Records, startNameServer } from "../../lib/nameServer.ts"
+import { clockTest, liveTest } from "../../lib/scopedTest.ts"
 import { temporaryFolder } from "../../lib/store.ts"
 
 const serverFailure = 2
@@ -32,33 +33,30 @@ const resolving = Effect.gen(function* () {
   return { asked, resolve }
 })
 
-it.scopedLive("asks the hosts file first, and name servers for both families", () =>
-  Effect.gen(function* () {
-    const { asked, resolve } = yield* resolving
-    expect(yield* resolve("inside.example")).toEqual(["10.0.0.7"])
-    expect(yield* resolve("inside")).toEqual(["10.0.0.7", "::7"])
-    expect(yield* Queue.size(asked)).toBe(0)
-    const addresses = ["93.184.216.34", "93.184.216.35"]
-    expect(yield* resolve("shop.example")).toEqual([...addresses, "2606:2800:220:1:248:1893:25c8:1946"])
-    expect(yield* resolve("half.example")).toEqual(addresses)
-    expect(yield* Effect.flip(resolve("none.example"))).toEqual(new NameNotResolved({ reason: "ENOTFOUND" }))
-    expect(yield* Effect.flip(resolve("empty.example"))).toEqual(new NameNotResolved({ reason: "ENODATA" }))
-  })
-)
+liveTest("asks the hosts file first, and name servers for both families", function* () {
+  const { asked, resolve } = yield* resolving
+  expect(yield* resolve("inside.example")).toEqual(["10.0.0.7"])
+  expect(yield* resolve("inside")).toEqual(["10.0.0.7", "::7"])
+  expect(yield* Queue.size(asked)).toBe(0)
+  const addresses = ["93.184.216.34", "93.184.216.35"]
+  expect(yield* resolve("shop.example")).toEqual([...addresses, "2606:2800:220:1:248:1893:25c8:1946"])
+  expect(yield* resolve("half.example")).toEqual(addresses)
+  expect(yield* Effect.flip(resolve("none.example"))).toEqual(new NameNotResolved({ reason: "ENOTFOUND" }))
+  expect(yield* Effect.flip(resolve("empty.example"))).toEqual(new NameNotResolved({ reason: "ENODATA" }))
+})
 
-it.scopedLive("asks the system's name servers, without a hosts file too", () =>
-  Effect.gen(function* () {
-    const { resolve } = yield* Effect.provide(Resolver, Resolver.layer)
-    expect(yield* resolve("localhost")).toContain("127.0.0.1")
-    const { server } = yield* startNameServer(records)
-    const unfiled = Resolver.from({ hostsFile: "/nowhere/hosts", servers: [server] })
-    const { resolve: resolveUnfiled } = yield* Effect.provide(Resolver, unfiled)
-    expect(yield* resolveUnfiled("localhost")).toContain("93.184.216.34")
-  })
-)
+liveTest("asks the system's name servers, without a hosts file too", function* () {
+  const { resolve } = yield* Effect.provide(Resolver, Resolver.layer)
+  expect(yield* resolve("localhost")).toContain("127.0.0.1")
+  const { server } = yield* startNameServer(records)
+  const unfiled = Resolver.from({ hostsFile: "/nowhere/hosts", servers: [server] })
+  const { resolve: resolveUnfiled } = yield* Effect.provide(Resolver, unfiled)
+  expect(yield* resolveUnfiled("localhost")).toContain("93.184.216.34")
+})
 
-it.scoped("however many names have dead servers, another is resolved at once, and no one waits over 5 seconds", () =>
-  Effect.gen(function* () {
+clockTest(
+  "however many names have dead servers, another is resolved at once, and no one waits over 5 seconds",
+  function* () {
     const { asked, resolve } = yield* resolving
     // Two questions each: more would not fit into the socket of the name server.
     const names = Array.from({ length: 100 }, (_, i) => `dead${i}.example`)
@@ -73,5 +71,5 @@ it.scoped("however many names have dead servers, another is resolved at once, an
     expect(yield* Fiber.poll(dead)).toMatchObject({ _tag: "None" })
     yield* TestClock.adjust("1 millis")
     expect(new Set((yield* Fiber.join(dead)).map(({ reason }) => reason))).toEqual(new Set(["no answer in time"]))
-  })
+  }
 )

@@ -8,6 +8,7 @@ import { clientWith } from "../../lib/deliveryClient.ts"
 import { needs } from "../../lib/needs.ts"
 import { start } from "../../lib/processes.ts"
 import { type Answer, against, authority, head, identity, says, startRawReceiver } from "../../lib/rawReceiver.ts"
+import { clockTest, liveTest } from "../../lib/scopedTest.ts"
 import { temporaryFolder } from "../../lib/store.ts"
 
 /** A TCP server with a handler of each connection, and a client that may call it. */
@@ -68,39 +69,35 @@ it.scopedLive.each<[string, TlsOptions]>([
   })
 )
 
-it.scopedLive("a receiver cannot begin the handshake again and again", () =>
-  Effect.gen(function* () {
-    const begins: Answer = ({ socket }) => void socket.renegotiate({}, (error) => socket.end(head(error ? 500 : 204)))
-    const { post } = yield* against(begins, { maxVersion: "TLSv1.2" })
-    expect(yield* post).toMatchObject({ error: "invalid response" })
-  })
-)
+liveTest("a receiver cannot begin the handshake again and again", function* () {
+  const begins: Answer = ({ socket }) => void socket.renegotiate({}, (error) => socket.end(head(error ? 500 : 204)))
+  const { post } = yield* against(begins, { maxVersion: "TLSv1.2" })
+  expect(yield* post).toMatchObject({ error: "invalid response" })
+})
 
-it.scopedLive("a connection is closed whose request was answered before it was read", () =>
-  Effect.gen(function* () {
-    const arrived = yield* Deferred.make<TLSSocket>()
-    const { certificate: cert, key } = identity
-    const server = createTlsServer({ key, cert }, (socket) => {
-      socket.on("error", () => undefined).write(head(200, "content-length: 0"))
-      Deferred.unsafeDone(arrived, Effect.succeed(socket))
-    })
-    const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-    yield* Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
-    const caFile = join(yield* temporaryFolder, "ca.pem")
-    writeFileSync(caFile, authority.certificate)
-    const client = yield* clientWith(caFile)
-    const body = Buffer.alloc(32 * 1024 * 1024)
-    const { port } = server.address() as AddressInfo
-    expect(yield* client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body })).toMatchObject({ status: 200 })
-    const socket = yield* Deferred.await(arrived)
-    yield* Effect.async<void>((resume) => {
-      const end = () => resume(Effect.void)
-      // Of the whole body, the connection goes on.
-      socket.on("data", () => void (socket.bytesRead > body.length && end())).once("close", end)
-    })
-    expect(socket.bytesRead).toBeLessThan(body.length)
+liveTest("a connection is closed whose request was answered before it was read", function* () {
+  const arrived = yield* Deferred.make<TLSSocket>()
+  const { certificate: cert, key } = identity
+  const server = createTlsServer({ key, cert }, (socket) => {
+    socket.on("error", () => undefined).write(head(200, "content-length: 0"))
+    Deferred.unsafeDone(arrived, Effect.succeed(socket))
   })
-)
+  const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+  yield* Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
+  const caFile = join(yield* temporaryFolder, "ca.pem")
+  writeFileSync(caFile, authority.certificate)
+  const client = yield* clientWith(caFile)
+  const body = Buffer.alloc(32 * 1024 * 1024)
+  const { port } = server.address() as AddressInfo
+  expect(yield* client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body })).toMatchObject({ status: 200 })
+  const socket = yield* Deferred.await(arrived)
+  yield* Effect.async<void>((resume) => {
+    const end = () => resume(Effect.void)
+    // Of the whole body, the connection goes on.
+    socket.on("data", () => void (socket.bytesRead > body.length && end())).once("close", end)
+  })
+  expect(socket.bytesRead).toBeLessThan(body.length)
+})
 
 /** Python's TLS sends as many session tickets as it is told. */
 const pouring = `
@@ -117,19 +114,17 @@ connection.recv(1000)`
 
 describe("a receiver that pours session tickets", () => {
   needs("python3")
-  it.scopedLive("is cut off", () =>
-    Effect.gen(function* () {
-      const folder = yield* temporaryFolder
-      const [pem, caFile] = [join(folder, "identity.pem"), join(folder, "ca.pem")]
-      writeFileSync(caFile, authority.certificate)
-      writeFileSync(pem, `${identity.key}\n${identity.certificate}`)
-      const python = yield* start("python3", ["-c", pouring, pem])
-      const port = yield* python.line(/^\d+$/)
-      const client = yield* clientWith(caFile)
-      const post = client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body: Buffer.from("{}") })
-      expect(yield* post).toMatchObject({ error: "invalid response" })
-    })
-  )
+  liveTest("is cut off", function* () {
+    const folder = yield* temporaryFolder
+    const [pem, caFile] = [join(folder, "identity.pem"), join(folder, "ca.pem")]
+    writeFileSync(caFile, authority.certificate)
+    writeFileSync(pem, `${identity.key}\n${identity.certificate}`)
+    const python = yield* start("python3", ["-c", pouring, pem])
+    const port = yield* python.line(/^\d+$/)
+    const client = yield* clientWith(caFile)
+    const post = client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body: Buffer.from("{}") })
+    expect(yield* post).toMatchObject({ error: "invalid response" })
+  })
 })
 
 it.scopedLive.each<[string, { past: boolean; ofOurs: boolean; error: string }]>([
@@ -162,44 +157,38 @@ it.scopedLive.each<[string, { past: boolean; ofOurs: boolean; error: string }]>(
   })
 )
 
-it.scoped("an attempt that is interrupted in its handshake leaves no connection", () =>
-  Effect.gen(function* () {
-    const { dialled, left, post } = yield* againstTcp(() => undefined)
-    const fiber = yield* Effect.fork(post)
-    yield* dialled
-    yield* Fiber.interrupt(fiber)
-    yield* left
-  })
-)
+clockTest("an attempt that is interrupted in its handshake leaves no connection", function* () {
+  const { dialled, left, post } = yield* againstTcp(() => undefined)
+  const fiber = yield* Effect.fork(post)
+  yield* dialled
+  yield* Fiber.interrupt(fiber)
+  yield* left
+})
 
-it.scoped("headers that drip are cut off after 30 seconds, however much has arrived", () =>
-  Effect.gen(function* () {
-    const { post, take } = yield* against(says("HTTP/1.1 200 OK\r\n"))
-    const fiber = yield* Effect.fork(post)
-    const { socket } = yield* take
-    for (let second = 1; second < 30; second++) {
-      yield* TestClock.adjust("1 second")
-      socket.write(`x-drip: ${second}\r\n`)
-    }
-    yield* TestClock.adjust(999)
-    expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
-    yield* TestClock.adjust(1)
-    expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
-  })
-)
+clockTest("headers that drip are cut off after 30 seconds, however much has arrived", function* () {
+  const { post, take } = yield* against(says("HTTP/1.1 200 OK\r\n"))
+  const fiber = yield* Effect.fork(post)
+  const { socket } = yield* take
+  for (let second = 1; second < 30; second++) {
+    yield* TestClock.adjust("1 second")
+    socket.write(`x-drip: ${second}\r\n`)
+  }
+  yield* TestClock.adjust(999)
+  expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
+  yield* TestClock.adjust(1)
+  expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
+})
 
-it.scoped("a body that goes on dripping is dropped after 5 seconds; its status stands", () =>
-  Effect.gen(function* () {
-    const { post, take } = yield* against(says(head(202), "d"))
-    const fiber = yield* Effect.fork(post)
-    const { socket } = yield* take
-    const drip = Effect.zipRight(
-      TestClock.adjust("1 second"),
-      Effect.sync(() => socket.write("d"))
-    )
-    // When the head arrives is the socket's secret: the clock moves on until the body's time is over.
-    const outcome = yield* Effect.raceFirst(Fiber.join(fiber), Effect.forever(drip))
-    expect(outcome).toMatchObject({ status: 202, bodyStart: expect.stringMatching(/^d*$/) })
-    expect(yield* Clock.currentTimeMillis).toBeLessThan(30_000)
-  })
-)
+clockTest("a body that goes on dripping is dropped after 5 seconds; its status stands", function* () {
+  const { post, take } = yield* against(says(head(202), "d"))
+  const fiber = yield* Effect.fork(post)
+  const { socket } = yield* take
+  const drip = Effect.zipRight(
+    TestClock.adjust("1 second"),
+    Effect.sync(() => socket.write("d"))
+  )
+  // When the head arrives is the socket's secret: the clock moves on until the body's time is over.
+  const outcome = yield* Effect.raceFirst(Fiber.join(fiber), Effect.forever(drip))
+  expect(outcome).toMatchObject({ status: 202, bodyStart: expect.stringMatching(/^d*$/) })
+  expect(yield* Clock.currentTimeMillis).toBeLessThan(30_000)
+})
