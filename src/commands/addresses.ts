@@ -1,8 +1,127 @@
 import { Command } from "@effect/cli"
+import { BigDecimal, Effect, Option, Schema } from "effect"
+import type { UnsweptRow } from "../Collect/unswept.ts"
+import { ChainName, chainNames, networkKey } from "../Domain/Chain.ts"
+import { decimalText } from "../Domain/Currency.ts"
+import { must } from "../lib/annotations.ts"
+import { quantityText } from "../lib/quantities.ts"
+import { maybe, otherwise, SomeMode } from "../Operations/inputFields.ts"
+import { withFlag } from "../Operations/inputText.ts"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
-import { table } from "./Output.ts"
-import { commandOf } from "./operationCommand.ts"
-import { unswept } from "./unswept.ts"
+import { loadSettings, UsageError } from "./commonOptions.ts"
+import { complain, print, table } from "./Output.ts"
+import { commandOf, commandWith, decoded } from "./operationCommand.ts"
+import { allReceived } from "./sweepInputs.ts"
+
+/** Loaded only here: other commands ask no chain by themselves. */
+const collect = Effect.promise(() =>
+  Promise.all([
+    import("../Chains/providers/chainAccess.ts"),
+    import("../Collect/unswept.ts"),
+    import("../Quotes/readPrices.ts"),
+    import("../Chains/rpc/Rpc.ts")
+  ])
+)
+
+const usdRule = "be an amount of USD such as 5 or 0.50"
+/** An amount of USD. */
+export const UsdField = must(usdRule, Schema.String.pipe(Schema.pattern(/^\d{1,12}(\.\d{1,6})?$/)))
+
+const fields = {
+  chain: withFlag(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), { about: "The chain; otherwise all" }),
+  mode: SomeMode,
+  account: withFlag(maybe(Schema.String), { about: "Only what came for this account", value: "ID" }),
+  minUsd: withFlag(
+    otherwise(UsdField, () => "0"),
+    { about: "Only balances worth this much in USD; otherwise all", value: "USD" }
+  ),
+  csv: withFlag(
+    otherwise(Schema.Boolean, () => false),
+    { about: "Print comma-separated values" }
+  )
+}
+
+const cells = (row: UnsweptRow): ReadonlyArray<string> => [
+  ...[networkKey(row), row.account, row.path ?? "", row.address, row.payments.join(" ")],
+  ...[row.currency, row.decimal, row.usd ?? "", row.gasUsd ?? ""],
+  row.waitsFor === undefined
+    ? row.worthwhile === undefined
+      ? ""
+      : row.worthwhile
+        ? "yes"
+        : "no"
+    : `after its ${row.waitsFor}`
+]
+
+const headings = [
+  ...["network", "account", "path", "address", "payments"],
+  ...["currency", "amount", "usd", "gas usd", "worth it"]
+]
+
+/** What there is, by network and currency. */
+const totalsOf = (rows: ReadonlyArray<UnsweptRow>): ReadonlyArray<string> => {
+  const totals = new Map<string, { addresses: number; usd: BigDecimal.BigDecimal }>()
+  for (const row of rows) {
+    const key = `${networkKey(row)} ${row.currency}`
+    const total = totals.get(key) ?? { addresses: 0, usd: BigDecimal.make(0n, 2) }
+    const usd = Option.getOrElse(BigDecimal.fromString(row.usd ?? "0"), () => BigDecimal.make(0n, 2))
+    totals.set(key, { addresses: total.addresses + 1, usd: BigDecimal.sum(total.usd, usd) })
+  }
+  return Array.from(
+    totals,
+    ([key, { addresses, usd }]) =>
+      `${key}: ${decimalText(`${BigDecimal.scale(usd, 2).value}`, 2)} USD at ${quantityText(addresses, "address")}`
+  )
+}
+
+const render = (rows: ReadonlyArray<UnsweptRow>, csv: boolean): string => {
+  if (csv)
+    return [headings.map((heading) => heading.replace(" ", "_")), ...rows.map(cells)]
+      .map((row) => row.join(","))
+      .join("\n")
+  if (rows.length === 0) return "Nothing waits to be collected"
+  return [
+    table(
+      headings.map((heading) => heading.toUpperCase()),
+      rows.map(cells)
+    ),
+    ...totalsOf(rows)
+  ].join("\n")
+}
+
+/** `tilld addresses --unswept`, which is `tilld addresses unswept`: what there is to collect. */
+const unswept = commandWith(
+  "unswept",
+  "Show what there is to collect: the receiving addresses with a balance, read from the chains",
+  fields,
+  (json, target) =>
+    Effect.gen(function* () {
+      const { account, chain, csv, minUsd, mode } = yield* decoded({ fields, input: Schema.Struct(fields) }, json)
+      const settings = yield* loadSettings(target)
+      const [{ accessTo }, { readUnswept }, { readPrices }, { Rpc }] = yield* collect
+      const wanted = settings.chains.filter(
+        (one) => (chain === undefined || one.chain === chain) && (mode === undefined || one.mode === mode)
+      )
+      if (wanted.length === 0) {
+        return yield* new UsageError({
+          message: `No such network is configured: there are ${settings.chains.map(networkKey).join(", ")}`
+        })
+      }
+      const least = Option.getOrElse(BigDecimal.fromString(minUsd), () => BigDecimal.make(0n, 0))
+      const rows = yield* Effect.gen(function* () {
+        const prices = yield* readPrices(settings)
+        const found: Array<UnsweptRow> = []
+        for (const network of wanted) {
+          const received = yield* allReceived(settings, { chain: network.chain, mode: network.mode }, account)
+          yield* complain(`${networkKey(network)}: reading the balances of ${received.length} addresses`)
+          const access = yield* accessTo(settings, { chain: network.chain, mode: network.mode })
+          found.push(...(yield* readUnswept(access, received, prices.usd, least)))
+        }
+        return found
+      }).pipe(Effect.provide(Rpc.layer))
+      yield* print(target.json ? JSON.stringify(rows) : render(rows, csv))
+    })
+)
 
 const jump = commandOf(jumpAddresses, {
   print: (jumped, { by }) =>

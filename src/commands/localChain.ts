@@ -21,8 +21,7 @@ export const sandboxConfigPath = (config: Option.Option<string>): Effect.Effect<
 export const loadSandbox = Effect.fnUntraced(function* (config: Option.Option<string>) {
   const { env } = yield* Invocation
   const path = yield* sandboxConfigPath(config)
-  const settings = yield* load({ path, env })
-  return { path, settings }
+  return { path, settings: yield* load({ path, env }) }
 })
 
 /** A local chain of the sandbox: the only kind whose coins may be spent. */

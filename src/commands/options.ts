@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
-import { Effect, FiberRef, Option } from "effect"
+import { Context, Effect, FiberRef, Option } from "effect"
 import { closest } from "../lib/suggestion.ts"
 import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import { UsageError } from "./commonOptions.ts"
@@ -8,13 +8,20 @@ import { UsageError } from "./commonOptions.ts"
 /** Refuses a value of the command line: exit 2. */
 export const refuse = (message: string) => Effect.fail(ValidationError.invalidValue(HelpDoc.p(message)))
 
+/** Reads all of standard input. Tests, which run commands in their process, provide their own. */
+export class StandardInput extends Context.Reference<StandardInput>()("tilld/commands/StandardInput", {
+  defaultValue: () => () => readFileSync(0, "utf8")
+}) {}
+
 /** Reads a file, or standard input for `-`, without the white space around its text. */
 export const readInput = (place: string) =>
-  Effect.try({
-    try: () => readFileSync(place === "-" ? 0 : place, "utf8").trim(),
-    catch: (cause) =>
-      new UsageError({ message: `${place === "-" ? "Standard input" : place} cannot be read: ${cause}` })
-  })
+  Effect.flatMap(StandardInput, (standardInput) =>
+    Effect.try({
+      try: () => (place === "-" ? standardInput() : readFileSync(place, "utf8")).trim(),
+      catch: (cause) =>
+        new UsageError({ message: `${place === "-" ? "Standard input" : place} cannot be read: ${cause}` })
+    })
+  )
 
 /** Words of a list, separated by commas, each of which must be one of `known`. */
 export const listOption = <A extends string>(option: string, known: ReadonlyArray<A>) =>
@@ -23,11 +30,10 @@ export const listOption = <A extends string>(option: string, known: ReadonlyArra
     Options.mapEffect((text) => {
       const words = text.split(",").map((word) => word.trim())
       const unknown = words.find((word) => !known.some((each) => each === word))
-      const all = `of ${known.join(", ")}`
       if (unknown !== undefined) {
         const meant = closest(unknown, known)
         return refuse(
-          `--${option}: ${JSON.stringify(unknown)} is none ${all}${meant ? `; did you mean ${meant}?` : ""}`
+          `--${option}: ${JSON.stringify(unknown)} is none of ${known.join(", ")}${meant ? `; did you mean ${meant}?` : ""}`
         )
       }
       return Effect.succeed(known.filter((each) => words.includes(each)))

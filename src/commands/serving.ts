@@ -5,8 +5,7 @@ import { runDaemon } from "../main.ts"
 /** `tilld serve`: runs the daemon until SIGTERM. Needs no parser of the command line. */
 export const serve = (config: string | undefined, newDatabase: boolean) =>
   untilStopped(
-    Effect.gen(function* () {
-      const { env } = yield* Invocation
-      yield* runDaemon({ path: yield* configPathOf(config), env }, newDatabase)
-    })
+    Effect.flatMap(Effect.all([Invocation, configPathOf(config)]), ([{ env }, path]) =>
+      runDaemon({ path, env }, newDatabase)
+    )
   )

@@ -3,11 +3,11 @@ import { Token } from "../Domain/Currency.ts"
 import { must } from "../lib/annotations.ts"
 import { ChainField, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
+import { UsdField } from "./addresses.ts"
 import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
 import { receivedBut, refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
-import { UsdField } from "./unswept.ts"
 
 /** Loaded only here. */
 const planning = Effect.promise(() =>

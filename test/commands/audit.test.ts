@@ -60,5 +60,5 @@ liveTest("tilld audit: exit codes, help, and a socket where no one listens", fun
   expect(refused).toMatchObject({ code: 2, stdout: "" })
   expect(refused.stderr).toContain(`No daemon listens at ${folder}/read.sock`)
   // A configuration on the command line goes before the environment's socket.
-  expect((yield* tilld(["audit", "--config", "tilld.toml"], nobody)).code).toBe(0)
+  expect((yield* tilld(["audit", "--config", join(folder, "tilld.toml")], nobody)).code).toBe(0)
 })

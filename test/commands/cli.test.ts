@@ -187,7 +187,7 @@ liveTest("a private key is refused and not shown", function* () {
   const { folder, tilld } = yield* installation
   const given = yield* tilld(["accounts", "create", "--name", "Shop", "--test-xpub", xprv])
   writeFileSync(join(folder, "bad.toml"), configuration.replace(testXpub, xprv))
-  const configured = yield* tilld(["config", "check", "--config", "bad.toml"])
+  const configured = yield* tilld(["config", "check", "--config", join(folder, "bad.toml")])
   for (const { code, stderr, stdout } of [given, configured]) {
     expect(code).toBe(2)
     expect(stderr).toContain("extended private key")
@@ -197,20 +197,21 @@ liveTest("a private key is refused and not shown", function* () {
 
 liveTest("config check names every problem, also as JSON", function* () {
   const { folder, tilld } = yield* installation
-  expect(yield* tilld(["config", "check"])).toMatchObject({
+  expect(yield* run(["config", "check"], { cwd: folder, env: { TILLD_CONFIG: "tilld.toml" } })).toMatchObject({
     code: 0,
     stdout: "tilld.toml is valid. Chains: base.test\nStill the example's: server.public_url\n",
     stderr: ""
   })
   expect(yield* tilld(["config", "check"], { TILLD_SERVER__PUBLIC_URL: "https://pay.shop.net" })).toMatchObject({
-    stdout: "tilld.toml is valid. Chains: base.test\n"
+    stdout: `${join(folder, "tilld.toml")} is valid. Chains: base.test\n`
   })
-  writeFileSync(join(folder, "bad.toml"), `${configuration}confirmations = 0\nsped = 1\n`)
-  const bad = yield* tilld(["config", "check", "--config", "bad.toml", "--json"], { TILLD_SERVER__PORT: "x" })
+  const badFile = join(folder, "bad.toml")
+  writeFileSync(badFile, `${configuration}confirmations = 0\nsped = 1\n`)
+  const bad = yield* tilld(["config", "check", "--config", badFile, "--json"], { TILLD_SERVER__PORT: "x" })
   expect(bad.code).toBe(2)
   expect(JSON.parse(bad.stdout)).toMatchObject({
     valid: false,
-    file: "bad.toml",
+    file: badFile,
     problems: [{ at: "TILLD_SERVER__PORT" }, { at: "chains.base.test.sped" }, { at: "chains.base.test.confirmations" }]
   })
   const none = yield* tilld(["keys", "list"], { TILLD_CONFIG: "none.toml" })

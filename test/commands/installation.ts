@@ -25,10 +25,8 @@ export const installation = Effect.gen(function* () {
   mkdirSync(join(folder, "data"))
   const tilld = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input?: string) =>
     run(args, {
-      // A process of its own, in the folder, where the configuration is what it speaks of.
-      ...(args[0] === "config" || /[.]toml/.test(args.join(" ")) ? { cwd: folder } : {}),
       env: {
-        TILLD_CONFIG: args[0] === "config" ? "tilld.toml" : join(folder, "tilld.toml"),
+        TILLD_CONFIG: join(folder, "tilld.toml"),
         TILLD_MASTER_KEY: masterKey,
         SUDO_USER: "alice",
         ...env

@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Writable } from "node:stream"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
 import { Deferred, Effect, Exit, FiberId, type Scope } from "effect"
 
 /** The project's folder. */
@@ -159,18 +159,20 @@ export const startTilld = (args: ReadonlyArray<string>, options: RunOptions = {}
 export const tilldProcess = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
   Effect.scoped(Effect.flatMap(startTilld(args, options), (running) => running.ended))
 
-/** Commands that run until a signal comes, ask at the terminal or answer with bytes. */
-const needsProcess = /^(serve|sandbox|listen|restore|backup|wallet|secrets|sweep (sign|broadcast)|doctor|--)/
+/** Commands that seal the process, read the key on its standard input, answer with bytes or name the program. */
+const needsProcess = /^(sandbox(?! pay)|backup -|secrets .*--new-key -|wallet (new|xpub|prove)|sweep sign|--)/
 
-/** Runs a command of `tilld` to its end, in this process where nothing tells the difference. */
-export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}): Effect.Effect<Ended> => {
-  const { binary, cwd, env, input } = options
-  const isPlain = [binary, cwd, input, env?.NODE_OPTIONS].every((given) => given === undefined)
-  if (!isPlain || needsProcess.test(args.join(" "))) return tilldProcess(args, options)
-  return Effect.promise(async () => {
-    const [{ commandLine }, { runCommand }, { LogSink }] = await Promise.all([
+/** Runs a command of `tilld` in this process, to its end or that of the test. A daemon is one that is refused. */
+const tilldHere = (
+  args: ReadonlyArray<string>,
+  { env, input = "" }: Pick<RunOptions, "env" | "input"> = {}
+): Effect.Effect<Ended> =>
+  Effect.promise(async (signal) => {
+    const [{ commandLine }, { StandardInput }, { runCommand }, { CopierProgram }, { LogSink }] = await Promise.all([
       import("../../src/commands/commandLine.ts"),
+      import("../../src/commands/options.ts"),
       import("../../src/commands/runCommand.ts"),
+      import("../../src/Backup/childProcess.ts"),
       import("../../src/Telemetry/LogSink.ts")
     ])
     const text = { stdout: "", stderr: "" }
@@ -180,16 +182,25 @@ export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}): Ef
     }
     const writer = (name: "stdout" | "stderr") =>
       new Writable({ write: (chunk, _, done) => done(void add(name, chunk)) })
-    const surroundings = {
+    const run = runCommand(commandLine([process.execPath, "tilld", ...args]), {
       env: { ...place, ...env },
       console: new Console({ stdout: writer("stdout"), stderr: writer("stderr") }),
       standardError: new LogSink((bytes) => add("stderr", bytes)),
       isForJournal: false
-    }
-    // By the clock of the machine, in a test with a clock of its own too.
-    const code = await Effect.runPromise(runCommand(commandLine([process.execPath, "tilld", ...args]), surroundings))
+    }).pipe(
+      Effect.provideService(StandardInput, () => input),
+      Effect.provideService(CopierProgram, pathToFileURL(join(root, built("chunks/copier.js"))))
+    )
+    // By the clock of the machine, in a test with a clock of its own too. It ends with its test.
+    const code = await Effect.runPromise(run, { signal })
     return { code, signal: null, ...text }
   })
+
+/** Runs a command of `tilld` to its end, in this process where nothing tells the difference. */
+export const tilld = (args: ReadonlyArray<string>, options: RunOptions = {}): Effect.Effect<Ended> => {
+  const { binary, cwd, env } = options
+  const isPlain = [binary, cwd, env?.NODE_OPTIONS, env?.LD_PRELOAD].every((given) => given === undefined)
+  return isPlain && !needsProcess.test(args.join(" ")) ? tilldHere(args, options) : tilldProcess(args, options)
 }
 
 /** Runs `tilld … --json`, which must succeed, and gives the one JSON value that it printed. */
