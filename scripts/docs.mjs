@@ -1,11 +1,10 @@
 // Writes the generated parts of docs/: the commands and their options as --help has them, the keys of the configuration as
 // the schema and config/tilld.example.toml have them, the errors, and the questions put to providers; the man page, and the
-// types of the client. With --check: fails
-// where a page says something else. Needs a build.
-import { spawn } from "node:child_process"
+// types of the client. With --check: fails where a page says something else.
+import { Console } from "node:console"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
-import { cpus } from "node:os"
 import { join } from "node:path"
+import { Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
 import { clientTypes } from "./clientTypes.mjs"
 import "./typescript.mjs"
@@ -19,15 +18,20 @@ const code = (text) => `\`${cell(text)}\``
 const line = (cells) => `| ${cells.join(" | ")} |`
 const table = (head, rows) => [head, head.map(() => "---"), ...rows].map(line).join("\n")
 
-const help = (words) =>
-  new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [join(root, "dist/tilld.js"), ...words, "--help"], { env: {} })
-    let text = ""
-    child.stdout.on("data", (bytes) => (text += bytes))
-    child.on("close", (status) =>
-      status === 0 ? resolve(text) : reject(new Error(`tilld ${words.join(" ")} --help: ${status}`))
-    )
-  })
+/** What `tilld … --help` prints. All in this process: each would load the program once more. */
+const help = async (words) => {
+  const [{ Effect }, { commandLine }, { runCommand }] = await Promise.all([
+    import("effect"),
+    import("../src/commands/commandLine.ts"),
+    import("../src/commands/runCommand.ts")
+  ])
+  const said = []
+  const out = new Writable({ write: (chunk, _, done) => done(void said.push(chunk)) })
+  const surroundings = { env: {}, console: new Console(out), standardError: undefined, isForJournal: false }
+  const code = await Effect.runPromise(runCommand(commandLine(["node", "tilld", ...words, "--help"]), surroundings))
+  if (code !== 0) throw new Error(`tilld ${words.join(" ")} --help: ${code}: ${said.join("")}`)
+  return said.join("")
+}
 
 /** The sections of a help page by their headings, as lines. */
 const sections = (text) =>
@@ -63,18 +67,14 @@ const readCommands = async () => {
   )
   const groups = new Set(names.flatMap((name) => (name.includes(" ") ? [name.split(" ")[0]] : [])))
   const commands = []
-  const left = [...names]
-  const next = async () => {
-    for (let name = left.shift(); name !== undefined; name = left.shift()) {
-      const { DESCRIPTION = [], OPTIONS = [], USAGE = [] } = sections(await help(name.split(" ")))
-      const usage = joined(USAGE).replace(/ \[--(config FILE|json)\]/g, "")
-      // A group that does nothing by itself.
-      if (groups.has(name) && OPTIONS.length === 0) continue
-      commands.push({ at: names.indexOf(name), name, usage, does: joined(DESCRIPTION), options: definitions(OPTIONS) })
-    }
+  for (const name of names) {
+    const { DESCRIPTION = [], OPTIONS = [], USAGE = [] } = sections(await help(name.split(" ")))
+    const usage = joined(USAGE).replace(/ \[--(config FILE|json)\]/g, "")
+    // A group that does nothing by itself.
+    if (groups.has(name) && OPTIONS.length === 0) continue
+    commands.push({ name, usage, does: joined(DESCRIPTION), options: definitions(OPTIONS) })
   }
-  await Promise.all(cpus().map(next))
-  return commands.sort((a, b) => a.at - b.at)
+  return commands
 }
 
 let commandsRead

@@ -87,7 +87,7 @@ try {
   console.log(`Node ${process.version}; Chromium of ${from}: ${executablePath}`)
   const lacking = missing().map((program) => `${program} (apt-get install ${packages[program]})`)
   if (lacking.length > 0) console.log(`Missing here: ${lacking.join(", ")}`)
-  // Suites and two of the checks start what it builds.
+  // Suites start what it builds.
   await check(["build", "node", "scripts/build.mjs", "--quiet"])
   const allChecks = (async () => {
     for (const next of checks) await check(next)

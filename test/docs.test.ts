@@ -444,27 +444,28 @@ describe("the documentation", () => {
   })
 })
 
-/** What a program says that has one command, whose option has a bar in its text. */
+/** A command line that has one command, whose option has a bar in its text. */
 const help = `
-import process from "node:process"
-const isCommand = process.argv[2] === "serve"
-console.log(isCommand
+import { Effect, Console } from "effect"
+export const commandLine = ([, , command]) => Effect.as(Console.log(command === "serve"
   ? "USAGE\\n\\n$ serve [--port N]\\n\\nDESCRIPTION\\n\\nRuns.\\n\\nOPTIONS\\n\\n  --port N\\n    One of 1|2."
-  : "USAGE\\n\\n$ tilld\\n\\nCOMMANDS\\n\\n  serve  Runs.")
+  : "USAGE\\n\\n$ tilld\\n\\nCOMMANDS\\n\\n  serve  Runs."), 0)
 `
 
 liveTest(
   "the generated parts are written, and a check fails where one is out of date, and writes nothing",
   function* () {
     const folder = yield* temporaryFolder
-    for (const place of ["biome.json", "config", "node_modules", "package.json", "src"])
-      symlinkSync(join(root, place), join(folder, place))
+    const link = (place: string) => symlinkSync(join(root, place), join(folder, place))
+    mkdirSync(join(folder, "src/commands"), { recursive: true })
+    for (const place of ["biome.json", "config", "node_modules", "package.json", "src/commands/runCommand.ts"])
+      link(place)
+    for (const name of readdirSync(join(root, "src"))) if (name !== "commands") link(join("src", name))
+    writeFileSync(join(folder, "src/commands/commandLine.ts"), help)
     cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true })
     for (const file of ["clientTypes.mjs", "docs.mjs", "typescript.mjs", "typescript-hooks.mjs"]) {
       cpSync(join(root, "scripts", file), join(folder, "scripts", file))
     }
-    mkdirSync(join(folder, "dist"))
-    writeFileSync(join(folder, "dist/tilld.js"), help)
     const generate = (...args: ReadonlyArray<string>) => {
       const { status, stderr } = spawnSync(process.execPath, [join(folder, "scripts/docs.mjs"), ...args], {
         encoding: "utf8",
