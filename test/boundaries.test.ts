@@ -1,37 +1,34 @@
-import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { expect, it } from "@effect/vitest"
+import { cruise } from "dependency-cruiser"
+import extractOptions from "dependency-cruiser/config-utl/extract-depcruise-options"
 import { root } from "./lib/processes.ts"
 
 const config = join(root, "config/tools/dependency-cruiser.cjs")
-const cruiser = join(root, "node_modules/dependency-cruiser/bin/dependency-cruise.mjs")
 
 /** The rules that a tree breaks, of the files given by their paths below src. */
-const broken = (files: Readonly<Record<string, string>>): ReadonlyArray<string> => {
+const broken = async (files: Readonly<Record<string, string>>): Promise<ReadonlyArray<string>> => {
   const folder = mkdtempSync(join(tmpdir(), "tilld-boundaries-"))
   try {
-    writeFileSync(join(folder, "tsconfig.json"), "{}")
     for (const [path, text] of Object.entries(files)) {
       const file = join(folder, "src", path)
       mkdirSync(dirname(file), { recursive: true })
       writeFileSync(file, text)
     }
-    const args = [cruiser, "--config", config, "--output-type", "json", "src"]
-    const { stdout } = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" })
-    const { summary } = JSON.parse(stdout) as {
-      readonly summary: { readonly violations: ReadonlyArray<{ readonly rule: { readonly name: string } }> }
-    }
+    const { output } = await cruise(["src"], { ...(await extractOptions(config)), baseDir: folder })
+    if (typeof output === "string") throw new Error(output)
+    const { summary } = output
     return [...new Set(summary.violations.map(({ rule }) => rule.name))].sort()
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
-it("rooms may use the rooms below them", () => {
+it("rooms may use the rooms below them", async () => {
   expect(
-    broken({
+    await broken({
       "Payments.ts": 'import { a } from "./Chains/ledger/a.ts"\nexport const b = a\n',
       "Chains/ledger/a.ts": 'import { c } from "../../Domain/c.ts"\nexport const a = c\n',
       "Domain/c.ts": "export const c = 1\n"
@@ -39,9 +36,9 @@ it("rooms may use the rooms below them", () => {
   ).toEqual([])
 })
 
-it("a circle of rooms is refused, though no file is in a circle and one of its imports is of a type", () => {
+it("a circle of rooms is refused, though no file is in a circle and one of its imports is of a type", async () => {
   expect(
-    broken({
+    await broken({
       "Payments/pay.ts": 'import { head } from "../Chains/watcher/head.ts"\nexport const pay = head\n',
       "Payments/Rules.ts": "export type Rules = number\n",
       "Chains/watcher/head.ts": "export const head = 1\n",
@@ -50,9 +47,9 @@ it("a circle of rooms is refused, though no file is in a circle and one of its i
   ).toEqual(["Chains/watcher-uses-only-rooms-below-it"])
 })
 
-it("a room uses no folder that it is in, and a file of no room is refused", () => {
+it("a room uses no folder that it is in, and a file of no room is refused", async () => {
   expect(
-    broken({
+    await broken({
       "Webhooks/sign.ts": "export const sign = 1\n",
       "Webhooks/queue/due.ts": 'import { sign } from "../sign.ts"\nexport const due = sign\n',
       "Lounge/sofa.ts": 'import { sign } from "../Webhooks/sign.ts"\nexport const sofa = sign\n'
@@ -60,12 +57,12 @@ it("a room uses no folder that it is in, and a file of no room is refused", () =
   ).toEqual(["Webhooks/queue-uses-only-rooms-below-it", "every-file-has-a-room"])
 })
 
-it("what the daemon runs imports nothing that handles keys", () => {
+it("what the daemon runs imports nothing that handles keys", async () => {
   const collect = { "Collect/sign.ts": "export const sign = 1\n" }
   const using = 'import { sign } from "./Collect/sign.ts"\nexport const use = sign\n'
-  expect(broken({ ...collect, "commands/sweep.ts": using.replace("./", "../") })).toEqual([])
+  expect(await broken({ ...collect, "commands/sweep.ts": using.replace("./", "../") })).toEqual([])
   for (const room of ["Control", "Doctor", "Payments", "Chains"]) {
-    expect(broken({ ...collect, [`${room}/a.ts`]: using.replace("./", "../") })).toEqual([
+    expect(await broken({ ...collect, [`${room}/a.ts`]: using.replace("./", "../") })).toEqual([
       `${room}-uses-only-rooms-below-it`
     ])
   }
