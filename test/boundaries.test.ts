@@ -80,6 +80,13 @@ it("nothing uses Effect.cached: an interruption of the first caller would reach 
   expect([sources.length > 600, cached]).toEqual([true, []])
 })
 
+it("nothing sets the cost of a password's hash", () => {
+  const src = join(root, "src")
+  const files = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file))
+  const named = files.filter((file) => readFileSync(join(src, file), "utf8").includes("PasswordCost"))
+  expect(named).toEqual(["Auth/passwordHash.ts"])
+})
+
 /** Files that make a server themselves, and why none of the daemon's clients reaches it. */
 const servers = {
   "Http/listener.ts": "every HTTP server of the daemon: pieces in turns, counted, with time limits",

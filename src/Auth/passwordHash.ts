@@ -2,8 +2,9 @@
  * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. `PasswordQueue`
  * decides whose turn it is, and who is refused when too many wait.
  */
-import { randomBytes, scrypt, timingSafeEqual } from "node:crypto"
-import { Data, Deferred, Duration, Effect, FiberId } from "effect"
+import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto"
+import { promisify } from "node:util"
+import { Context, Data, Deferred, Duration, Effect, FiberId } from "effect"
 import { type Claimant, PasswordQueue } from "./PasswordQueue.ts"
 
 /** Maximum characters of a password, and of a sign-in name before it is normalised. */
@@ -15,8 +16,11 @@ export const mostTyped = 1_000
  */
 export const normalText = (text: string): string => (text.length > mostTyped ? text : text.normalize("NFKC"))
 
-// OWASP Password Storage Cheat Sheet: N = 2^17, r = 8, p = 1.
-const parameters = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 1024 * 1024 }
+/** What a hash costs: as the OWASP Password Storage Cheat Sheet has it. Only tests, which hash often, provide another cost. */
+export class PasswordCost extends Context.Reference<PasswordCost>()("tilld/Auth/PasswordCost", {
+  defaultValue: (): ScryptOptions => ({ N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 1024 * 1024 })
+}) {}
+
 const hashBytes = 32
 const saltBytes = 16
 
@@ -59,20 +63,16 @@ export interface PasswordHasher {
   ) => Effect.Effect<boolean, TooManyWaiting>
 }
 
+const scryptOf = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scrypt)
+
 /** Uninterruptible: a client that disconnects would leave the thread and its memory behind, and start another one. */
-const compute = (password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
-  Effect.uninterruptible(
-    Effect.async<Buffer>((resume) =>
-      scrypt(normalText(password), salt, hashBytes, parameters, (error, hash) =>
-        resume(error === null ? Effect.succeed(hash) : Effect.die(error))
-      )
-    )
-  )
+const compute = (cost: ScryptOptions, password: string, salt: Uint8Array): Effect.Effect<Buffer> =>
+  Effect.uninterruptible(Effect.promise(() => scryptOf(normalText(password), salt, hashBytes, cost)))
 
 /** The hash of no one's password. */
 const decoy: SaltedHash = { salt: randomBytes(saltBytes), hash: randomBytes(hashBytes) }
 
-export const makePasswordHasher = Effect.sync(() => {
+export const makePasswordHasher = Effect.map(PasswordCost, (cost) => {
   /** Each is done when it is its attempt's turn. */
   const queue = new PasswordQueue<Deferred.Deferred<void>>()
   let current: Deferred.Deferred<void> | undefined
@@ -114,11 +114,11 @@ export const makePasswordHasher = Effect.sync(() => {
   const hasher: PasswordHasher = {
     hash: (password, claimant) => {
       const salt = randomBytes(saltBytes)
-      return Effect.map(inTurn(claimant, compute(password, salt)), (hash) => ({ salt, hash }))
+      return Effect.map(inTurn(claimant, compute(cost, password, salt)), (hash) => ({ salt, hash }))
     },
     verify: (password, claimant, stored = decoy) =>
       Effect.map(
-        inTurn(claimant, compute(password, stored.salt)),
+        inTurn(claimant, compute(cost, password, stored.salt)),
         (hash) => timingSafeEqual(hash, stored.hash) && stored !== decoy
       )
   }

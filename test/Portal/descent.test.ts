@@ -1,6 +1,6 @@
 /** The effects of a stolen session do not outlast it. */
 import { expect } from "@effect/vitest"
-import { Clock, Effect, Fiber, TestClock } from "effect"
+import { Clock, Effect, Fiber, Layer, TestClock } from "effect"
 import { endOpenSessions } from "../../src/Auth/descent.ts"
 import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
 import { unusedSince } from "../../src/Auth/sessions.ts"
@@ -8,9 +8,9 @@ import { Writer } from "../../src/Sql.ts"
 import { newLink, type Visitor } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { rows } from "../lib/store.ts"
-import { portal, portalStore } from "./room.ts"
+import { cheapPasswords, portal, portalStore } from "./room.ts"
 
-const test = scopedTest(portalStore())
+const test = scopedTest(Layer.merge(portalStore(), cheapPasswords))
 const shop = "/portal/a/shop/test"
 const password = "correct horse battery"
 
@@ -246,7 +246,7 @@ test("a first password locks no one out who was just invited, and after a week n
   expect(yield* signIn(vera, "vera")).toBe(true)
 })
 
-test("a password that waits for its hash while its session ends is not set", function* () {
+scopedTest(portalStore())("a password that waits for its hash while its session ends is not set", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const thief = copyOf(visitor("198.51.100.7"), grace)

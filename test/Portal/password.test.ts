@@ -1,6 +1,7 @@
 import { createHook } from "node:async_hooks"
+import { scryptSync } from "node:crypto"
 import { expect } from "@effect/vitest"
-import { Clock, Effect, Fiber, TestClock } from "effect"
+import { Clock, Effect, Fiber, Layer, TestClock } from "effect"
 import { knownPerson, strangerAt } from "../../src/Auth/PasswordQueue.ts"
 import { makePasswordHasher, type PasswordHasher } from "../../src/Auth/passwordHash.ts"
 import * as SignInNetworksRepo from "../../src/Auth/SignInNetworksRepo.ts"
@@ -9,7 +10,7 @@ import { Reader } from "../../src/Sql.ts"
 import { newLink, type Visitor } from "../lib/portal.ts"
 import { liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
-import { portal, portalStore } from "./room.ts"
+import { cheapPasswords, portal, portalStore } from "./room.ts"
 
 /** Counts the hashes from now on: Node makes a resource for each. */
 const scryptCalls = Effect.acquireRelease(
@@ -25,7 +26,9 @@ const scryptCalls = Effect.acquireRelease(
   ({ hook }) => Effect.sync(() => void hook.disable())
 ).pipe(Effect.map(({ count }) => count))
 
-const test = scopedTest(portalStore())
+const test = scopedTest(Layer.merge(portalStore(), cheapPasswords))
+/** Where another attempt comes while a password is hashed. */
+const testInFull = scopedTest(portalStore())
 const me = "/portal/a/default/test/me"
 const password = "correct horse battery"
 
@@ -82,7 +85,7 @@ test("a short password, an invalid name, and another person's name are refused, 
   expect(yield* rows("SELECT * FROM passwords")).toHaveLength(1)
 })
 
-test("an attempt with the old password that waits while it is changed signs no one in", function* () {
+testInFull("an attempt with the old password that waits while it is changed signs no one in", function* () {
   const { enter, visitor } = yield* portal
   const ada = yield* enter()
   yield* setPassword(ada, "ada")
@@ -221,7 +224,7 @@ liveTest("a client that waits for the hash is served, and a newcomer is refused"
   ])
 })
 
-test("after a hash that took an hour the next attempt is let in", function* () {
+testInFull("after a hash that took an hour the next attempt is let in", function* () {
   const hasher = yield* makePasswordHasher
   const [stalled] = yield* attempts(hasher, ["network 1"])
   yield* TestClock.adjust("1 hour")
@@ -230,9 +233,11 @@ test("after a hash that took an hour the next attempt is let in", function* () {
   expect(yield* joined(next)).toMatchObject({ right: false })
 })
 
-liveTest("a password is the same in every form of its characters", function* () {
+liveTest("a password is hashed at the recommended cost, and is the same in every form of its characters", function* () {
   const hasher = yield* makePasswordHasher
   const stored = yield* hasher.hash("Ａda ada ada", knownPerson(ada, "192.0.2.1"))
+  const recommended = { N: 131_072, r: 8, p: 1, maxmem: 2 ** 28 }
+  expect(Buffer.from(stored.hash)).toEqual(scryptSync("Ada ada ada", stored.salt, 32, recommended))
   expect(yield* hasher.verify("Ada ada ada", strangerAt("192.0.2.1", "192.0.2.0/24"), stored)).toBe(true)
 })
 

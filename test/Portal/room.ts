@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { h } from "preact"
+import { PasswordCost } from "../../src/Auth/passwordHash.ts"
 import { Accounts } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
@@ -76,6 +77,9 @@ export const portalStore = (over: Partial<SettingsShape> = {}) =>
       )
     )
   )
+
+/** For suites that set passwords often, and measure nothing by them. */
+export const cheapPasswords = Layer.succeed(PasswordCost, { N: 2 ** 4, r: 8, p: 1 })
 
 /** The portal without a server: browsers that ask it directly, so that the test clock is its time. */
 export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<PortalRoute<R | Desk>>) {
