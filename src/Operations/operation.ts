@@ -66,6 +66,9 @@ export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Nee
 // biome-ignore lint/suspicious/noExplicitAny: the types of one operation say nothing about another's
 export type AnyOperation<R = any, N extends Needs = Needs> = Operation<any, any, any, any, any, R, N>
 
+/** The input without fields: a struct of none takes any object. */
+const none = Schema.Record({ key: Schema.String, value: Schema.Never.annotations({ message: () => "is not known" }) })
+
 /**
  * Describes an operation.
  *
@@ -91,7 +94,7 @@ export const operation = <
   access: described.audit === undefined ? "read" : "administer",
   fields,
   refusals: refusals.map(({ _tag }) => _tag),
-  input: Schema.Struct(fields) as Schema.Schema.All as Schema.Schema.AnyNoContext,
+  input: (Object.keys(fields).length === 0 ? none : Schema.Struct(fields)) as Schema.Schema.AnyNoContext,
   refusal: Schema.Union(...refusals, StoreUnavailable) as Schema.Schema.AnyNoContext
 })
 
@@ -126,9 +129,7 @@ const problemsOf = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): Rea
   const byPath = new Map<string, Array<ParseResult.ArrayFormatterIssue>>()
   for (const issue of issues) {
     const path = issue.path.join(".")
-    const others = byPath.get(path)
-    if (others === undefined) byPath.set(path, [issue])
-    else others.push(issue)
+    byPath.set(path, [...(byPath.get(path) ?? []), issue])
   }
   const listed = Array.from(byPath, ([path, found]) => problemOf(path, found)).slice(0, mostProblems)
   const more = byPath.size - listed.length
@@ -139,16 +140,14 @@ const problemsOf = (issues: ReadonlyArray<ParseResult.ArrayFormatterIssue>): Rea
 export const mostInputFields = 100
 const mostItems = 1_000
 
+const refused = (path: string, message: string) => Either.left([{ path, message }])
+
 const bounded = (json: unknown): Either.Either<unknown, ReadonlyArray<FieldProblem>> => {
-  if (!Predicate.isRecord(json))
-    return Either.left([{ path: "", message: "must be an object with the fields of the input" }])
+  if (!Predicate.isRecord(json)) return refused("", "must be an object with the fields of the input")
   const fields = Object.entries(json)
-  if (fields.length > mostInputFields)
-    return Either.left([{ path: "", message: `must have ${mostInputFields} fields at most` }])
+  if (fields.length > mostInputFields) return refused("", `must have ${mostInputFields} fields at most`)
   const long = fields.find(([, value]) => Array.isArray(value) && value.length > mostItems)
-  return long === undefined
-    ? Either.right(json)
-    : Either.left([{ path: long[0], message: `must have ${mostItems} items at most` }])
+  return long === undefined ? Either.right(json) : refused(long[0], `must have ${mostItems} items at most`)
 }
 
 /** Decodes an input, from JSON, a form or a command line. Left: all of its problems, the first one of each field. */
@@ -162,7 +161,7 @@ export const decodeInput = <In, InJson>(
     ),
     Either.flatMap((decoded) => {
       const message = check?.(decoded)
-      return message === undefined ? Either.right(decoded) : Either.left([{ path: "", message }])
+      return message === undefined ? Either.right(decoded) : refused("", message)
     })
   )
 

@@ -1,10 +1,9 @@
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Runtime } from "effect"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { testAlert } from "../../src/Alerts/alertOperations.ts"
-import { revokeKey } from "../../src/Auth/keyOperations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import { carryOut } from "../../src/Operations/auditLog.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
@@ -14,44 +13,9 @@ import { Workers } from "../../src/Telemetry/Workers.ts"
 import { sendTestDelivery } from "../../src/Webhooks/deliveryOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { testSettings, testXpub } from "../lib/settings.ts"
+import { testSettings } from "../lib/settings.ts"
 import { execute, temporaryDatabase } from "../lib/store.ts"
-import { accesses, askSample, besideDaemon, logged, nameOf, samples } from "./world.ts"
-
-const patternOf = (value: unknown) => (value instanceof RegExp ? expect.stringMatching(value) : value)
-
-it("every kind of request has a sample, with its audit row if it administers", () => {
-  expect(samples.map(nameOf).toSorted()).toEqual(Array.from(accesses.keys()).toSorted())
-  for (const sample of samples) {
-    expect("act" in sample ? "administer" : "read", nameOf(sample)).toBe(accesses.get(nameOf(sample)))
-  }
-})
-
-liveTest("every act through the socket leaves a row; refused acts and requests that read leave none", function* () {
-  const settings = testSettings(yield* temporaryDatabase, { alerts: { url: "http://127.0.0.1:1/" } })
-  yield* besideDaemon(settings, function* () {
-    const refused = yield* Effect.flip(ask(settings, revokeKey, { id: "key_none" }))
-    expect(refused).toMatchObject({ _tag: "NotFound", message: expect.stringContaining("key_none") })
-    expect(yield* logged).toEqual([])
-    for (const sample of samples) {
-      const name = nameOf(sample)
-      const before = yield* logged
-      yield* askSample(settings, sample)
-      const added = (yield* logged).slice(0, -before.length || undefined)
-      if (!("act" in sample)) expect(added, name).toEqual([])
-      else {
-        const [row, ...others] = added
-        expect(others, name).toEqual([])
-        expect(row, name).toMatchObject({ via: "socket", who: "alice as root", act: sample.act })
-        const detail = Object.entries(sample.detail ?? {}).map(([field, value]) => [field, patternOf(value)])
-        expect(JSON.parse(row?.detail ?? ""), name).toEqual(Object.fromEntries(detail))
-      }
-    }
-    const all = JSON.stringify(yield* logged)
-    expect(all).not.toMatch(/whsec_|svc_|xpub/)
-    expect(all).not.toContain(testXpub.slice(0, 20))
-  })
-})
+import { besideDaemon, logged } from "./world.ts"
 
 liveTest("the daemon names each chain and worker that is not ready", function* () {
   const settings = testSettings(yield* temporaryDatabase)
@@ -64,21 +28,6 @@ liveTest("the daemon names each chain and worker that is not ready", function* (
     expect(troubled).toEqual([{ name: "log", reason: "2 lines are missing" }])
     expect(unready).toContainEqual({ name: "webhooks", reason: "it hangs" })
     expect(unready.map(({ name }) => name)).not.toContain("settlement")
-  })
-})
-
-liveTest("a request of an account that does not exist is refused, and leaves no row", function* () {
-  const settings = testSettings(yield* temporaryDatabase)
-  yield* besideDaemon(settings, function* () {
-    const account = `acct_${"x".repeat(22)}`
-    const ofAccount = samples.filter(({ operation }) => "account" in operation.fields)
-    expect(ofAccount.length).toBeGreaterThan(5)
-    for (const sample of ofAccount) {
-      const refused = yield* Effect.either(askSample(settings, { ...sample, input: { ...sample.input, account } }))
-      const left = { _tag: "UnknownAccount", message: expect.stringContaining(account) }
-      expect(refused, nameOf(sample)).toMatchObject({ _tag: "Left", left })
-    }
-    expect(yield* logged).toEqual([])
   })
 })
 

@@ -111,7 +111,7 @@ const furnish = Effect.gen(function* () {
   for (const row of rows) yield* execute(row)
 })
 
-interface Sample {
+export interface Sample {
   readonly operation: AnyOperation
   readonly input: object
   readonly act?: string
