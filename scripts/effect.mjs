@@ -17,6 +17,12 @@ const parsed = ts.getParsedCommandLineOfConfigFile(join(root, "tsconfig.json"), 
 })
 const config = parsed.options.plugins?.find((plugin) => plugin.name === name)
 if (config === undefined) throw new Error(`tsconfig.json does not name the plugin ${name}`)
+// What only suggests fails nothing, and would be looked for all the same. What tsconfig.json raises stays.
+const { properties: rules } = require(`${name}/schema.json`).definitions
+  .effectLanguageServicePluginDiagnosticSeverityDefinition
+for (const [rule, { default: severity }] of Object.entries(rules)) {
+  if (severity === "suggestion") config.diagnosticSeverity[rule] ??= "off"
+}
 
 // What breaks a rule, so that it shows when none was asked. Only in memory.
 const canary = { path: join(root, "src/canary.ts"), text: 'import { Effect } from "effect"\nEffect.log("floats")\n' }
