@@ -1,3 +1,4 @@
+import { execFile } from "node:child_process"
 import { describe, expect, it } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Exit, Layer, Schedule, Scope } from "effect"
 import {
@@ -264,4 +265,13 @@ describe("the process", () => {
     expect(yield* chain.ended).toMatch(/SIGTERM|exit code/)
     expect(yield* Effect.flip(chain.head)).toMatchObject({ _tag: "LocalRpcError", reason: "Unreachable" })
   })
+})
+
+liveTest("contracts.json is what its sources compile to", function* () {
+  const complaint = yield* Effect.async<string>((resume) => {
+    execFile(process.execPath, ["scripts/contracts.mjs", "--check"], (error, _stdout, stderr) =>
+      resume(Effect.succeed(error === null ? "" : stderr || error.message))
+    )
+  })
+  expect(complaint).toBe("")
 })

@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto"
 import { HttpClient, HttpClientResponse } from "@effect/platform"
-import { expect } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Queue, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
-import { demo } from "../../src/Sandbox/demo.ts"
+import { demo, uriOfPage, walletCall } from "../../src/Sandbox/demo.ts"
 import type { Received } from "../../src/Sandbox/Receiver.ts"
 import { clockTest } from "../lib/scopedTest.ts"
 
@@ -97,4 +97,36 @@ clockTest("the demo fails at once over an event that it cannot trust", function*
   expect(yield* failure({ kinds: whole, secret: "whsec_another" })).toContain("X-Service-Signature is wrong")
   expect(yield* failure({ kinds: whole, txHash: "0xother" })).toContain(`was paid by ${hash}, not by 0xother`)
   expect(yield* failure({ kinds: ["payment.failed"] })).toContain("payment.failed of pay_1")
+})
+
+const payee = `0x${"a".repeat(40)}`
+const contract = `0x${"b".repeat(40)}`
+
+it("a wallet sends what a payment's URI says: coins, or a transfer of the token's contract", () => {
+  expect(walletCall(`ethereum:${payee}@8453?value=25`)).toMatchObject({ chainId: 8453, to: payee, value: 25n })
+  const data = `0xa9059cbb${payee.slice(2).padStart(64, "0")}${"19".padStart(64, "0")}`
+  expect(walletCall(`ethereum:${contract}@10/transfer?address=${payee}&uint256=25`)).toMatchObject({
+    chainId: 10,
+    to: contract,
+    data
+  })
+})
+
+it("any other text results in no transaction", () => {
+  for (const text of [
+    "",
+    payee,
+    `ethereum:${payee}`,
+    `ethereum:${payee}@1?value=1e18`,
+    `ethereum:${payee}@1/approve?address=${payee}&uint256=1`
+  ]) {
+    expect(walletCall(text), text).toBeUndefined()
+  }
+})
+
+it("the URI of a page is that of its link, as HTML writes it", () => {
+  expect(uriOfPage('<a href="/x">x</a><a id="w" href="ethereum:0x1@1/transfer?address=0x2&amp;uint256=3">')).toBe(
+    "ethereum:0x1@1/transfer?address=0x2&uint256=3"
+  )
+  expect(uriOfPage("<p>paid</p>")).toBeUndefined()
 })

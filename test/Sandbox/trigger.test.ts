@@ -2,14 +2,14 @@ import { describe, expect } from "@effect/vitest"
 import { Duration, Effect, Fiber, Queue, TestClock, TestContext } from "effect"
 import { listenClient } from "../../src/Listen/askApi.ts"
 import { NotTriggered, triggerEvents } from "../../src/Sandbox/trigger.ts"
-import { confirmations, localChain, makeHome, mineAt, serve } from "../lib/daemon.ts"
+import { confirmations, localChain, makeHome, mineAt, serveHere } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 
 /** A trigger beside a daemon whose chain mines only on request, and so confirms nothing. */
 const waiting = Effect.gen(function* () {
   const chain = yield* localChain("base")
   const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-  const { key, url } = yield* serve(home)
+  const { key, url } = yield* serveHere(home)
   const printed = yield* Queue.unbounded<string>()
   const triggered = triggerEvents({
     api: { url, key, client: yield* listenClient },

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createClient, verifyWebhook, WebhookTimestampError, WebhookVerificationError } from "../../src/client/index.ts"
-import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { localChain, makeHome, serveHere } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { tilldJson } from "../lib/tilld.ts"
@@ -92,7 +92,7 @@ describe("verifyWebhook", () => {
     const inbox = yield* makeInbox()
     const chain = yield* localChain("base")
     const home = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inbox.caFile })
-    const daemon = yield* serve(home)
+    const daemon = yield* serveHere(home)
     const asked = ["webhooks", "secret", "--mode", "test", "--config", home.config]
     const own = yield* tilldJson<{ secret: string }>(asked)
 

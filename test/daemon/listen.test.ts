@@ -1,19 +1,18 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
-import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net"
+import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { describe, expect } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { verifyWebhook } from "../../src/client/index.ts"
-import { type Chains, type Daemon, localChain, makeHome, serve } from "../lib/daemon.ts"
+import { type Daemon, homeOn, serveHere } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
 
 const shop = Effect.gen(function* () {
-  const chains: Chains = new Map([["base", yield* localChain("base")]])
-  const home = yield* makeHome({ chains })
-  return { home, daemon: yield* serve(home) }
+  const { home } = yield* homeOn("base")
+  return { home, daemon: yield* serveHere(home) }
 })
 
 const order = { chain: "base", currency: "ETH", amount: "1" } as const
@@ -50,43 +49,6 @@ const developer = (status: number, port?: number) =>
       })
     }, port)
     return { url: `${url}/hook?from=tilld`, next: Queue.take(arrived), waiting: Queue.size(arrived) }
-  })
-
-/** The way to a server, which can be closed and opened again. */
-const wayTo = (target: string) =>
-  Effect.gen(function* () {
-    const sockets = new Set<Socket>()
-    let isOpen = true
-    const server = yield* Effect.acquireRelease(
-      Effect.async<ReturnType<typeof createTcpServer>>((resume) => {
-        const made = createTcpServer((near) => {
-          if (!isOpen) return void near.destroy()
-          const far = connect(Number(new URL(target).port), "127.0.0.1")
-          near.pipe(far)
-          far.pipe(near)
-          for (const socket of [near, far]) {
-            sockets.add(socket)
-            socket
-              .on("error", () => undefined)
-              .on("close", () => {
-                sockets.delete(socket)
-                near.destroy()
-                far.destroy()
-              })
-          }
-        }).listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
-      }),
-      (made) => Effect.sync(() => void made.close())
-    )
-    const close = Effect.sync(() => {
-      isOpen = false
-      for (const socket of sockets) socket.destroy()
-    })
-    yield* Effect.addFinalizer(() => close)
-    const open = Effect.sync(() => {
-      isOpen = true
-    })
-    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close, open }
   })
 
 const listenTo = (daemon: Pick<Daemon, "url" | "key">, forwardTo: string, ...more: ReadonlyArray<string>) =>
@@ -132,30 +94,27 @@ describe("tilld listen", () => {
     expect(stderr).toContain(`tilld: to continue where this ended: --after ${event.id}`)
   })
 
-  liveTest("continues at its position when the connection comes back, and in another session", function* () {
+  liveTest("continues at its position when the daemon comes back, and in another session", function* () {
     const { daemon, home } = yield* shop
-    const way = yield* wayTo(daemon.url)
     const { next, url, waiting } = yield* developer(200)
     const ids: Array<string> = []
     const create = (on: Daemon) => Effect.map(on.create(order), ({ id }) => void ids.push(id))
-    const listening = yield* listenTo({ url: way.url, key: daemon.key }, url)
+    const listening = yield* listenTo(daemon, url)
     yield* listening.line("tilld: listening, from the start")
     yield* create(daemon)
     const { id: first } = yield* listening.eventOf(ids[0] ?? "")
-    yield* way.close
+    expect((yield* daemon.end("SIGTERM")).code).toBe(0)
     yield* listening.line("connecting again")
-    yield* Effect.replicateEffect(create(daemon), 3)
-    yield* way.open
+    const back = yield* serveHere(home, daemon.key, { TILLD_SERVER__PORT: new URL(daemon.url).port })
+    yield* Effect.replicateEffect(create(back), 3)
     yield* listening.line(`tilld: listening, after ${first}`)
-    yield* create(daemon)
+    yield* create(back)
     const { id: last } = yield* listening.eventOf(ids.at(-1) ?? "")
     expect((yield* listening.end("SIGTERM")).stderr).toContain(`--after ${last}`)
 
-    yield* create(daemon)
-    expect((yield* daemon.end("SIGTERM")).code).toBe(0)
-    const again = yield* serve(home, daemon.key)
-    const resumed = yield* listenTo(again, url, "--after", last)
-    yield* create(again)
+    yield* create(back)
+    const resumed = yield* listenTo(back, url, "--after", last)
+    yield* create(back)
     yield* resumed.eventOf(ids.at(-1) ?? "")
     const sent = yield* Effect.replicateEffect(next, ids.length)
     expect(sent.map(({ body }) => JSON.parse(body).data.id)).toEqual(ids)

@@ -1,7 +1,7 @@
 import { cpSync, rmSync } from "node:fs"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { confirmations, type Daemon, type Home, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { confirmations, type Daemon, type Home, homeOn, pay, rows, serve, serveHere } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
@@ -10,8 +10,7 @@ const usdc = { chain: "optimism", currency: "USDC", amount: "25000000" } as cons
 const eth = { chain: "optimism", currency: "ETH", amount: "1000000000000000" } as const
 
 const shop = Effect.gen(function* () {
-  const chain = yield* localChain("optimism")
-  const home = yield* makeHome({ chains: new Map([["optimism", chain]]) })
+  const { chain, home } = yield* homeOn("optimism")
   return { chain, home }
 })
 
@@ -42,12 +41,12 @@ const unknown = (home: Home) =>
 describe("a restored copy of the whole folder", () => {
   liveTest("gives no address twice, and money of lost payments is an exception, whenever it came", function* () {
     const { chain, home } = yield* shop
-    const first = yield* serve(home)
+    const first = yield* serveHere(home)
     const kept = yield* create(first, 3)
     yield* first.end("SIGTERM")
     const restore = yield* copyOf(home)
 
-    const second = yield* serve(home, first.key)
+    const second = yield* serveHere(home, first.key)
     const lost = yield* create(second, 4)
     const lostCoins = yield* second.create(eth)
     const [paidBefore, paidAfter] = lost
@@ -59,7 +58,7 @@ describe("a restored copy of the whole folder", () => {
     yield* second.end("SIGTERM")
     yield* restore
 
-    const third = yield* serve(home, first.key)
+    const third = yield* serveHere(home, first.key)
     const later = yield* create(third, 4)
     const before = new Set([...kept, ...lost, lostCoins].map(({ address }) => address))
     expect(later.filter(({ address }) => before.has(address))).toEqual([])
@@ -108,57 +107,23 @@ describe("a crash", () => {
 
 describe("tilld addresses jump", () => {
   const jump = (home: Home, ...args: ReadonlyArray<string>) =>
-    tilldJson<ReadonlyArray<{ from: number; next: number; usedBy: ReadonlyArray<string> }>>([
-      "addresses",
-      "jump",
-      "--config",
-      home.config,
-      ...args
-    ])
+    tilldJson<ReadonlyArray<object>>(["addresses", "jump", "--config", home.config, ...args])
   const usedBy = ["the configuration (wallets.test)"]
 
-  liveTest("skips addresses of a running daemon, and money that they have got is an exception", function* () {
-    const { chain, home } = yield* shop
-    const daemon = yield* serve(home)
+  liveTest("skips addresses beside a daemon and without one, whose next start skips them", function* () {
+    const { home } = yield* shop
+    const daemon = yield* serveHere(home)
     yield* create(daemon, 2)
-    // As of a payment that a snapshot of the machine has lost: long ago, in blocks that have been read.
-    yield* pay(chain, { ...usdc, address: home.address(5), amount: "5" })
-    yield* pay(chain, { ...eth, address: home.address(6), amount: "6" })
-    yield* chain.mine(confirmations)
-    yield* daemon.hasRead(chain)
     expect(yield* jump(home, "--by", "30")).toMatchObject([{ from: 2, next: 32, usedBy }])
     expect((yield* daemon.create(usdc)).address).toBe(home.address(32))
-    yield* Effect.iterate(0, {
-      while: (found) => found < 2,
-      body: () =>
-        Effect.zipRight(
-          Effect.zipRight(chain.mine(), daemon.hasRead(chain)),
-          Effect.map(unknown(home), ({ length }) => length)
-        )
-    })
-    expect(yield* unknown(home)).toEqual([
-      { address: home.address(5).toLowerCase(), currency: "USDC", amount: "5" },
-      { address: home.address(6).toLowerCase(), currency: "ETH", amount: "6" }
-    ])
-  })
-
-  liveTest("works without a daemon: its next start skips them", function* () {
-    const { home } = yield* shop
-    const daemon = yield* serve(home)
-    yield* create(daemon, 2)
     yield* daemon.end("SIGTERM")
-    expect(yield* jump(home)).toMatchObject([{ from: 2, next: 1002, usedBy }])
+    expect(yield* jump(home)).toMatchObject([{ from: 33, next: 1033, usedBy }])
     const { code, stdout } = yield* tilld(["addresses", "jump", "--by", "1", "--config", home.config])
-    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("1003") })
-    const again = yield* serve(home, daemon.key)
-    expect((yield* again.create(usdc)).address).toBe(home.address(1003))
-    expect(yield* rows(home, "SELECT count(*) AS skipped FROM gap_addresses")).toEqual([{ skipped: 1001 }])
-  })
-
-  liveTest("refuses what cannot be skipped", function* () {
-    const { home } = yield* shop
-    for (const by of ["0", "-5", "50001", "many"]) {
-      expect(yield* tilld(["addresses", "jump", "--by", by, "--config", home.config])).toMatchObject({ code: 2 })
-    }
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining("1034") })
+    const refused = yield* tilld(["addresses", "jump", "--by", "50001", "--config", home.config])
+    expect(refused).toMatchObject({ code: 2, stdout: "" })
+    const again = yield* serveHere(home, daemon.key)
+    expect((yield* again.create(usdc)).address).toBe(home.address(1034))
+    expect(yield* rows(home, "SELECT count(*) AS skipped FROM gap_addresses")).toEqual([{ skipped: 1031 }])
   })
 })

@@ -1,13 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { type Daemon, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { type Daemon, homeOn, rows, serveHere } from "../lib/daemon.ts"
 import { openStream } from "../lib/eventStream.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 
 liveTest("a stream delivers each event once and in order, through disconnections and a restart", function* () {
-  const chain = yield* localChain("base")
-  const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-  const daemon = yield* serve(home)
+  const { home } = yield* homeOn("base")
+  const daemon = yield* serveHere(home)
   const order = { chain: "base", currency: "ETH", amount: "1" } as const
   const expected: Array<string> = []
   const create = (on: Daemon) =>
@@ -32,7 +31,7 @@ liveTest("a stream delivers each event once and in order, through disconnections
   yield* second.ended
   expect(second.response.complete).toBe(true)
 
-  const again = yield* serve(home, daemon.key)
+  const again = yield* serveHere(home, daemon.key)
   const third = yield* openStream(again, seen.at(-1)?.id)
   yield* third.next
   for (let i = 0; i < 20; i++) seen.push(yield* third.next)

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { confirmations, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { confirmations, localChain, makeHome, pay, serveHere } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { tilld } from "../lib/tilld.ts"
@@ -44,7 +44,7 @@ const shop = Effect.gen(function* () {
       expect(ended[stream]).toContain(remedy)
     }
   })
-  const daemon = yield* serve(home)
+  const daemon = yield* serveHere(home)
   const created = yield* daemon.create({ ...order, webhookUrl: inbox.url + path })
   return { chain, inbox, home, daemon, created, configure, command, isRefused, usdc: USDC.address, other: DAI.address }
 })
@@ -67,7 +67,7 @@ describe("the configuration changes", () => {
     yield* isRefused
     configure(usdc)
     expect(yield* command("config", "check")).toMatchObject({ code: 0 })
-    const again = yield* serve(home, daemon.key)
+    const again = yield* serveHere(home, daemon.key)
     yield* chain.mine(confirmations)
     yield* inbox.take(path, created, "payment.confirmed")
     yield* again.end("SIGTERM")
@@ -76,7 +76,7 @@ describe("the configuration changes", () => {
     configure()
     yield* pay(chain, created)
     yield* chain.mine(confirmations + 1)
-    const without = yield* serve(home, daemon.key)
+    const without = yield* serveHere(home, daemon.key)
     yield* without.hasRead(chain)
     expect(yield* without.payment(created)).toMatchObject({
       status: "confirmed",
@@ -89,37 +89,21 @@ describe("the configuration changes", () => {
   })
 
   liveTest("another contract for a symbol does not affect open payments, and counts for new ones only", function* () {
-    const { chain, command, configure, created, daemon, home, isRefused, other, usdc } = yield* shop
+    const { command, configure, created, daemon, home, isRefused, other, usdc } = yield* shop
     yield* daemon.end("SIGTERM")
     configure(other)
     yield* isRefused
     // The command that it names works without a daemon, and frees the configuration.
-    const abandoned = yield* command("payments", "abandon", "--chain", "optimism", "--mode", "test", "--token", "USDC")
+    const abandoned = yield* command(
+      ...["payments", "abandon", "--chain", "optimism", "--mode", "test", "--token", "USDC"]
+    )
     expect(abandoned).toMatchObject({ code: 0, stdout: "1 open USDC payments on optimism.test have failed\n" })
-    const again = yield* serve(home, daemon.key)
+    const again = yield* serveHere(home, daemon.key)
     const { paymentUri: _, ...unchanged } = asks(created)
     expect(unchanged).toEqual({ tokenContract: usdc, decimals: 6 })
     expect(yield* again.payment(created)).toMatchObject({ ...unchanged, failureReason: "abandoned" })
     const later = yield* again.create(order)
     expect(later.tokenContract).toBe(other)
     expect(later.paymentUri).toContain(`ethereum:${other}@`)
-    // Each is paid in both: DAI is what the configuration calls USDC now.
-    for (const payment of [created, later]) {
-      yield* pay(chain, payment)
-      yield* pay(chain, { ...payment, currency: "DAI" })
-    }
-    yield* chain.mine(confirmations + 1)
-    yield* again.hasRead(chain)
-    const exceptions = yield* rows(
-      home,
-      `SELECT payment_id, kind, currency FROM exceptions
-       ORDER BY (SELECT sequence FROM payments WHERE id = payment_id), kind`
-    )
-    expect(exceptions).toEqual([
-      { payment_id: created.id, kind: "found_late", currency: "USDC" },
-      { payment_id: created.id, kind: "wrong_token", currency: other.toLowerCase() },
-      { payment_id: later.id, kind: "wrong_token", currency: usdc.toLowerCase() }
-    ])
-    expect(yield* again.payment(later)).toMatchObject({ status: "confirmed", amountReceived: order.amount })
   })
 })

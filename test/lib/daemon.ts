@@ -13,8 +13,9 @@ import { ask } from "../../src/commands/askDaemon.ts"
 import { type ChainName, chainNames, type Mode } from "../../src/Domain/Chain.ts"
 import { Erc20, tokensOn } from "../../src/Domain/Currency.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { type Running, startTilld } from "./processes.ts"
+import { type Running, startDaemonHere, startTilld } from "./processes.ts"
 import { temporaryFolder } from "./store.ts"
 
 /** Of every chain of these suites. */
@@ -139,12 +140,21 @@ export const makeHome = (options: HomeOptions) =>
     return { folder, config, database, address, seed: (mode = "test") => wallets[mode].seed() }
   })
 
-/** Rows of the database, read by another connection than the daemon's. */
+/** A chain of its own, and a home on it. */
+export const homeOn = (name: ChainName, options: Omit<HomeOptions, "chains"> = {}) =>
+  Effect.flatMap(localChain(name), (chain) =>
+    Effect.map(makeHome({ ...options, chains: new Map([[name, chain]]) }), (home) => ({ chain, home }))
+  )
+
+/** Rows of the database, read by another connection than the daemon's. One in this process has its turn first. */
 export const rows = <Row>(home: Home, sql: string, ...params: ReadonlyArray<string>) =>
-  Effect.acquireUseRelease(
-    Effect.sync(() => new Database(home.database, { readonly: true })),
-    (database) => Effect.sync(() => database.prepare(sql).all(...params) as ReadonlyArray<Row>),
-    (database) => Effect.sync(() => database.close())
+  Effect.zipRight(
+    eventLoopTurn,
+    Effect.acquireUseRelease(
+      Effect.sync(() => new Database(home.database, { readonly: true })),
+      (database) => Effect.sync(() => database.prepare(sql).all(...params) as ReadonlyArray<Row>),
+      (database) => Effect.sync(() => database.close())
+    )
   )
 
 /** What the store knows of a payment: the statuses that it went to, and the events that were announced, in order. */
@@ -255,12 +265,8 @@ export const newKey = ({ database }: Home, mode: Mode = "test") =>
 
 let orders = 0
 
-/**
- * Starts the daemon of a home, until the scope ends. Its API key is a new one, unless it has one from its life before:
- * `key`. `env` is in addition to the path.
- */
-export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env?: Readonly<Record<string, string>>) {
-  const running = yield* startTilld(["serve", "--config", home.config], env === undefined ? {} : { env })
+/** A daemon that was started: waits for its port. */
+const opened = Effect.fnUntraced(function* (home: Home, running: Running, key?: string) {
   const { annotations } = yield* waitForLog(running, "listening")
   const url = `http://127.0.0.1:${annotations.port}`
   const apiKey = key ?? (yield* newKey(home))
@@ -292,6 +298,19 @@ export const serve = Effect.fn("serve")(function* (home: Home, key?: string, env
   }
   return daemon
 })
+
+type Environment = Readonly<Record<string, string>>
+
+/**
+ * Starts the daemon of a home as a process, until the scope ends. Its API key is a new one, unless it has one from its
+ * life before: `key`. `env` is in addition to the path.
+ */
+export const serve = (home: Home, key?: string, env: Environment = {}) =>
+  Effect.flatMap(startTilld(["serve", "--config", home.config], { env }), (running) => opened(home, running, key))
+
+/** The same in this process, for what `startDaemonHere` can do. */
+export const serveHere = (home: Home, key?: string, env: Environment = {}) =>
+  Effect.flatMap(startDaemonHere(home.config, env), (running) => opened(home, running, key))
 
 /** Sends the order's money to the payment's address; wrong money too. Returns the transaction's hash. */
 export const pay = (

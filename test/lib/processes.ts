@@ -5,7 +5,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { Deferred, Effect, Exit, FiberId, type Scope } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, FiberId, type Scope } from "effect"
+import type { Invocation } from "../../src/Control/Invocation.ts"
 
 /** The project's folder. */
 export const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -75,40 +76,26 @@ export const takeStories = (): ReadonlyArray<string> => {
   )
 }
 
-const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
-  const child = spawn(command, args, {
-    cwd: options.cwd ?? root,
-    env: { ...place, ...options.env },
-    stdio: "pipe"
-  })
-  // It may end without reading.
-  child.stdin.on("error", () => undefined).end(options.input ?? "")
+/** Hears what a program says, under this title in a failed test, until it is over. */
+const hearing = (title: string, name: string) => {
   const text = { stdout: "", stderr: "" }
+  const rest = { stdout: "", stderr: "" }
   const lines: Array<string> = []
   const listeners = new Set<(line: string) => void>()
   const ended = Deferred.unsafeMake<Ended>(FiberId.none)
-  const story: Story = { title: `${command} ${args.join(" ")} (process ${child.pid})`, lines: [], over: false }
+  const story: Story = { title, lines: [], over: false }
   recorded = [...recorded, story]
 
-  for (const name of ["stdout", "stderr"] as const) {
-    let rest = ""
-    child[name].setEncoding("utf8").on("data", (chunk: string) => {
-      text[name] += chunk
-      const [last = "", ...whole] = `${rest}${chunk}`.split("\n").reverse()
-      rest = last
-      for (const line of whole.reverse()) {
-        lines.push(line)
-        story.lines.push(line)
-        for (const listener of listeners) listener(line)
-      }
-    })
+  const say = (stream: "stdout" | "stderr", chunk: string) => {
+    text[stream] += chunk
+    const [last = "", ...whole] = `${rest[stream]}${chunk}`.split("\n").reverse()
+    rest[stream] = last
+    for (const line of whole.reverse()) {
+      lines.push(line)
+      story.lines.push(line)
+      for (const listener of listeners) listener(line)
+    }
   }
-  child.once("error", (error) => Deferred.unsafeDone(ended, Exit.die(error)))
-  child.once("close", (code, signal) => {
-    story.over = true
-    Deferred.unsafeDone(ended, Exit.succeed({ code, signal, ...text }))
-  })
-
   const line: Running["line"] = (fits) => {
     const isIt =
       typeof fits === "function"
@@ -124,20 +111,42 @@ const launch = (command: string, args: ReadonlyArray<string>, options: RunOption
       return Effect.sync(() => listeners.delete(listener))
     })
     const none = Effect.flatMap(Deferred.await(ended), ({ code, signal }) =>
-      Effect.dieMessage(`process ${child.pid} ended (${signal ?? `exit code ${code}`}) before it said ${fits}`)
+      Effect.dieMessage(`${name} ended (${signal ?? `exit code ${code}`}) before it said ${fits}`)
     )
     return Effect.raceFirst(found, none)
   }
-
-  const signal = (name: NodeJS.Signals) => Effect.sync(() => void (story.over || child.kill(name)))
   return {
-    pid: child.pid ?? 0,
-    line,
-    lines: () => [...lines],
-    ended: Deferred.await(ended),
-    signal,
-    end: (name) => Effect.zipRight(signal(name), Deferred.await(ended))
+    say,
+    isOver: () => story.over,
+    over: (how: Exit.Exit<Pick<Ended, "code" | "signal">>) => {
+      story.over = true
+      Deferred.unsafeDone(
+        ended,
+        Exit.map(how, (end) => ({ ...end, ...text }))
+      )
+    },
+    heard: { line, lines: () => [...lines], ended: Deferred.await(ended) }
   }
+}
+
+const launch = (command: string, args: ReadonlyArray<string>, options: RunOptions): Running => {
+  const child = spawn(command, args, {
+    cwd: options.cwd ?? root,
+    env: { ...place, ...options.env },
+    stdio: "pipe"
+  })
+  // It may end without reading.
+  child.stdin.on("error", () => undefined).end(options.input ?? "")
+  const process = `process ${child.pid}`
+  const { heard, isOver, over, say } = hearing(`${command} ${args.join(" ")} (${process})`, process)
+  for (const name of ["stdout", "stderr"] as const) {
+    child[name].setEncoding("utf8").on("data", (chunk: string) => say(name, chunk))
+  }
+  child.once("error", (error) => over(Exit.die(error)))
+  child.once("close", (code, signal) => over(Exit.succeed({ code, signal })))
+
+  const signal = (name: NodeJS.Signals) => Effect.sync(() => void (isOver() || child.kill(name)))
+  return { ...heard, pid: child.pid ?? 0, signal, end: (name) => Effect.zipRight(signal(name), heard.ended) }
 }
 
 /** Starts a program, which ends with the scope at the latest. */
@@ -159,6 +168,71 @@ export const startTilld = (args: ReadonlyArray<string>, options: RunOptions = {}
 export const tilldProcess = (args: ReadonlyArray<string>, options: RunOptions = {}) =>
   Effect.scoped(Effect.flatMap(startTilld(args, options), (running) => running.ended))
 
+type Command = Effect.Effect<number, { readonly _tag: string; readonly message: string }, Invocation>
+
+/** Runs commands of the program in this process, as a process of their own with this environment does. */
+const runningHere = async (
+  env: RunOptions["env"],
+  input: string,
+  say: (stream: "stdout" | "stderr", text: string) => void
+): Promise<(command: Command) => Effect.Effect<number>> => {
+  const [{ StandardInput }, { runCommand }, { CopierProgram }, { LogSink }] = await Promise.all([
+    import("../../src/commands/options.ts"),
+    import("../../src/commands/runCommand.ts"),
+    import("../../src/Backup/childProcess.ts"),
+    import("../../src/Telemetry/LogSink.ts")
+  ])
+  const writer = (stream: "stdout" | "stderr") =>
+    new Writable({ write: (chunk: Buffer, _, done) => done(void say(stream, chunk.toString())) })
+  const surroundings = {
+    env: { ...place, ...env },
+    console: new Console({ stdout: writer("stdout"), stderr: writer("stderr") }),
+    standardError: new LogSink((bytes) => {
+      say("stderr", Buffer.from(bytes).toString())
+      return bytes.length
+    }),
+    isForJournal: false
+  }
+  return (command) =>
+    runCommand(command, surroundings).pipe(
+      Effect.provideService(StandardInput, () => input),
+      Effect.provideService(CopierProgram, pathToFileURL(join(root, built("chunks/copier.js"))))
+    )
+}
+
+/**
+ * Starts the daemon of a configuration in this process, which takes less than half of the time that one of its own takes.
+ * It ends with the scope at the latest, in order; one that ended by an error fails the test. Whatever blocks this
+ * process, as `spawnSync` does, blocks it too. The database's file is not to be opened but by SQLite: to close it
+ * otherwise ends this process's locks.
+ */
+export const startDaemonHere = (config: string, env?: RunOptions["env"]): Effect.Effect<Running, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async (): Promise<Running> => {
+      const { runDaemon } = await import("../../src/main.ts")
+      const name = `the daemon of ${config}`
+      const { heard, over, say } = hearing(name, name)
+      const run = await runningHere(env, "", say)
+      const daemon = runDaemon({ path: config, env: { ...place, ...env } })
+      // By the clock of the machine, in a test with a clock of its own too.
+      const fiber = Effect.runFork(run(Effect.as(daemon, 0)))
+      const codeOf = Exit.match({
+        onSuccess: (code: number) => code,
+        onFailure: (cause) => Number(!Cause.isInterruptedOnly(cause))
+      })
+      fiber.addObserver((exit) => over(Exit.succeed({ code: codeOf(exit), signal: null })))
+      const signal = (name: NodeJS.Signals) =>
+        name === "SIGTERM" || name === "SIGINT"
+          ? Effect.asVoid(Fiber.interruptFork(fiber))
+          : Effect.dieMessage(`a daemon in the test's process takes no ${name}`)
+      return { ...heard, pid: process.pid, signal, end: (name) => Effect.zipRight(signal(name), heard.ended) }
+    }),
+    ({ end }) =>
+      Effect.flatMap(end("SIGTERM"), ({ code, stderr }) =>
+        code === 0 ? Effect.void : Effect.dieMessage(`a daemon ended with ${code}: ${stderr.slice(-2_000)}`)
+      )
+  )
+
 /** Commands that seal the process, read the key on its standard input, answer with bytes or name the program. */
 const needsProcess = /^(sandbox(?! pay)|backup -|secrets .*--new-key -|wallet (new|xpub|prove)|sweep sign|--)/
 
@@ -168,31 +242,14 @@ const tilldHere = (
   { env, input = "" }: Pick<RunOptions, "env" | "input"> = {}
 ): Effect.Effect<Ended> =>
   Effect.promise(async (signal) => {
-    const [{ commandLine }, { StandardInput }, { runCommand }, { CopierProgram }, { LogSink }] = await Promise.all([
-      import("../../src/commands/commandLine.ts"),
-      import("../../src/commands/options.ts"),
-      import("../../src/commands/runCommand.ts"),
-      import("../../src/Backup/childProcess.ts"),
-      import("../../src/Telemetry/LogSink.ts")
-    ])
+    const { commandLine } = await import("../../src/commands/commandLine.ts")
     const text = { stdout: "", stderr: "" }
-    const add = (name: "stdout" | "stderr", bytes: Uint8Array) => {
-      text[name] += Buffer.from(bytes).toString()
-      return bytes.length
+    const say = (stream: "stdout" | "stderr", said: string) => {
+      text[stream] += said
     }
-    const writer = (name: "stdout" | "stderr") =>
-      new Writable({ write: (chunk, _, done) => done(void add(name, chunk)) })
-    const run = runCommand(commandLine([process.execPath, "tilld", ...args]), {
-      env: { ...place, ...env },
-      console: new Console({ stdout: writer("stdout"), stderr: writer("stderr") }),
-      standardError: new LogSink((bytes) => add("stderr", bytes)),
-      isForJournal: false
-    }).pipe(
-      Effect.provideService(StandardInput, () => input),
-      Effect.provideService(CopierProgram, pathToFileURL(join(root, built("chunks/copier.js"))))
-    )
+    const run = await runningHere(env, input, say)
     // By the clock of the machine, in a test with a clock of its own too. It ends with its test.
-    const code = await Effect.runPromise(run, { signal })
+    const code = await Effect.runPromise(run(commandLine([process.execPath, "tilld", ...args])), { signal })
     return { code, signal: null, ...text }
   })
 
