@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
 import { describe, expect } from "@effect/vitest"
 import { adminOf } from "../lib/admin.ts"
 import { type Answered, makeClient } from "../lib/api.ts"
-import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { homeOn, localChain, makeHome, serve } from "../lib/daemon.ts"
 import { needs } from "../lib/needs.ts"
 import { notifySocket } from "../lib/notifySocket.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -23,8 +23,7 @@ const listeningPorts = (pid: number): ReadonlyArray<number> => {
 
 describe("the operator's listener", () => {
   liveTest("serves health and metrics and nothing else, and no metrics are elsewhere", function* () {
-    const chain = yield* localChain("base")
-    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+    const { chain, home } = yield* homeOn("base")
     const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0" })
     const admin = yield* adminOf(daemon)
     const error = ({ body, status }: Answered) => [status, body?.error.code]
@@ -93,7 +92,7 @@ describe("the operator's listener and systemd", () => {
     "whose port is taken is waited for, and the log names it; systemd hears of readiness once it is there",
     function* () {
       const taken = yield* silentListener()
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const { home } = yield* homeOn("base")
       const serviceManager = yield* notifySocket
       const env = { ...serviceManager.env, TILLD_ADMIN__PORT: String(taken.port) }
       const daemon = yield* startTilld(["serve", "--config", home.config], { env })

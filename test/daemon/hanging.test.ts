@@ -1,8 +1,9 @@
+import { type AddressInfo, createServer } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { type Authority, makeAuthority } from "../../src/Sandbox/Authority.ts"
-import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { homeOn, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { silentListener } from "../lib/silentListener.ts"
@@ -32,8 +33,7 @@ describe("an endpoint of four", () => {
         const authority = yield* makeAuthority
         const hanging = yield* listen(authority)
         const inboxes = yield* Effect.replicateEffect(makeInbox({ authority }), 3)
-        const chain = yield* localChain("base")
-        const home = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inboxes[0]?.caFile ?? "" })
+        const { home } = yield* homeOn("base", { caFile: inboxes[0]?.caFile ?? "" })
         const daemon = yield* serve(home, undefined, limits)
         // The one that hangs is always the first that an event is owed to.
         for (const url of [`https://127.0.0.1:${hanging.port}`, ...inboxes.map((inbox) => inbox.url)]) {
@@ -62,4 +62,32 @@ describe("an endpoint of four", () => {
       }
     )
   }
+})
+
+/** Counts who dials it, and hangs up. */
+const proxy = Effect.gen(function* () {
+  let dialled = 0
+  const server = createServer((socket) => {
+    dialled++
+    socket.destroy()
+  })
+  const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+  yield* Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, dialled: () => dialled }
+})
+
+liveTest("proxies of the environment get no webhook", function* () {
+  const { dialled, url } = yield* proxy
+  const inbox = yield* makeInbox()
+  const { home } = yield* homeOn("base", { caFile: inbox.caFile })
+  const names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]
+  const daemon = yield* serve(home, undefined, {
+    ...Object.fromEntries(names.map((name) => [name, url])),
+    NODE_USE_ENV_PROXY: "1"
+  })
+  const webhookUrl = `${inbox.url}/hook`
+  const payment = yield* daemon.create({ chain: "base", currency: "USDC", amount: "25000000", webhookUrl })
+  yield* inbox.take("/hook", payment, "payment.created")
+  expect(dialled()).toBe(0)
 })

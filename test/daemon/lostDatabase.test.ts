@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from "node:fs"
 import { expect } from "@effect/vitest"
-import { localChain, makeHome, serve, waitForLog } from "../lib/daemon.ts"
+import { homeOn, serve, waitForLog } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
 
@@ -9,7 +9,7 @@ const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
 liveTest(
   "a removed database is neither backed up by halves nor created again, except with serve --new-database",
   function* () {
-    const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+    const { home } = yield* homeOn("base")
     const config = ["--config", home.config]
     const daemon = yield* serve(home)
     const former = [yield* daemon.create(order), yield* daemon.create(order)]

@@ -3,10 +3,10 @@ import { Array as Arr, Context, Effect, Layer, Schedule } from "effect"
 import type { ChainHealth } from "../../src/Chains.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { adminOf } from "../lib/admin.ts"
-import { confirmations, type Daemon, localChain, makeHome, pay, rows, serve, story } from "../lib/daemon.ts"
+import { confirmations, type Daemon, localChain, makeHome, pay, rows, serveHere, story } from "../lib/daemon.ts"
 import { faultNames, type PassingFault, startFaultProxy } from "../lib/faultProxy.ts"
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
-import { liveSuite } from "../lib/scopedTest.ts"
+import { liveSuite, liveTest } from "../lib/scopedTest.ts"
 
 /** One of the two fails for as long as a test takes: nothing waits for it. */
 const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds", TILLD_ADMIN__PORT: "0" }
@@ -28,7 +28,7 @@ const shop = Effect.gen(function* () {
     rpcUrls: new Map([["base", [first.url, second.url]]]),
     caFile: inbox.caFile
   })
-  const daemon = yield* serve(home, undefined, hasty)
+  const daemon = yield* serveHere(home, undefined, hasty)
   yield* daemon.create(order)
   yield* chain.mine()
   yield* daemon.hasRead(chain)
@@ -135,7 +135,7 @@ liveSuite(Ground.layer, "while the first of two providers", (test) => {
     const { chain, daemon, first, home, inbox } = yield* shop
     yield* daemon.end("SIGTERM")
     yield* first.set("wrongChain")
-    const again = yield* serve(home, daemon.key, hasty)
+    const again = yield* serveHere(home, daemon.key, hasty)
     const aside = yield* firstProvider(again, (provider) => !provider.healthy)
     expect(aside.reason).toMatch(/serves chain 1337/)
     const payment = yield* again.create({ ...order, webhookUrl: inbox.url + path })
@@ -144,20 +144,33 @@ liveSuite(Ground.layer, "while the first of two providers", (test) => {
     yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
     expect(first.count("eth_chainId")).toBeGreaterThan(0)
   })
+})
 
-  test("and the second do what a seed says, payments are confirmed once", function* () {
-    const { chain, create, first, home, inbox, second } = yield* shop
-    // A false final hash has a cooldown of five minutes, and what was denied before is not decided without it.
-    const lasting: ReadonlyArray<PassingFault> = ["hang", "tooManyRequests", "wrongHash"]
-    const faults = faultNames.filter((fault) => !lasting.includes(fault))
-    yield* first.schedule(1, { share: 0.3, faults })
-    yield* second.schedule(2, { share: 0.1, faults: ["drop", "delay", "truncatedJson"] })
-    yield* Effect.forkScoped(Effect.repeat(Effect.delay(chain.mine(), "500 millis"), Schedule.forever))
-    const payments = yield* Effect.replicateEffect(create(), 10, { concurrency: 1 })
-    yield* Effect.forEach(payments, (payment) => pay(chain, payment), { concurrency: 1 })
-    for (const payment of payments) {
-      yield* inbox.take(path, payment, "payment.created", "payment.detecting", "payment.confirmed")
-      expect((yield* story(home, payment)).statuses).toEqual(["detecting", "confirmed"])
-    }
+liveTest("payments that were made and paid before any provider of a new chain answered are confirmed", function* () {
+  const chain = yield* localChain("base")
+  const provider = yield* startFaultProxy(chain.url)
+  yield* provider.set("drop")
+  const home = yield* makeHome({
+    chains: new Map([["base", chain]]),
+    rpcUrls: new Map([["base", [provider.url]]])
   })
+  const daemon = yield* serveHere(home)
+  const payments = yield* Effect.forEach(
+    [
+      { currency: "USDC", amount: "25000000" },
+      { currency: "ETH", amount: "10000000000000000" }
+    ],
+    (order) => daemon.create({ ...order, chain: "base" }),
+    { concurrency: 1 }
+  )
+  for (const payment of payments) yield* pay(chain, payment)
+  yield* chain.mine(20 * confirmations)
+  yield* provider.set()
+  yield* daemon.hasRead(chain)
+  for (const payment of payments) {
+    const known = yield* daemon
+      .payment(payment)
+      .pipe(Effect.delay("20 millis"), Effect.repeat({ until: ({ status }) => status === "confirmed" }))
+    expect(known.amountReceived).toBe(payment.amount)
+  }
 })

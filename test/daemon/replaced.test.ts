@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { homeOn, rows, serve } from "../lib/daemon.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -10,7 +10,7 @@ it.scopedLive.each(["SIGTERM", "SIGKILL"] as const)(
   "the log of a database that was replaced is never played into the new file: %s",
   (signal) =>
     Effect.gen(function* () {
-      const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+      const { home } = yield* homeOn("base")
       const { database } = home
       const env = { TILLD_CONFIG: home.config }
       const first = yield* serve(home)

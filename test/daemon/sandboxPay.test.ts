@@ -2,7 +2,7 @@ import { describe, expect } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { makeHome, serve } from "../lib/daemon.ts"
+import { makeHome, serveHere } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 
@@ -27,7 +27,7 @@ const sandbox = Effect.gen(function* () {
   const json = <A>(...args: ReadonlyArray<string>) => tilldJson<A>([...args, ...config])
   const { id } = yield* json<{ id: string }>("accounts", "create", "--name", "Other", "--shared-wallet")
   const { key } = yield* json<{ key: string }>("keys", "create", "--mode", "test", "--name", "other", "--account", id)
-  const daemon = yield* serve(home, key)
+  const daemon = yield* serveHere(home, key)
   const pay = (...args: ReadonlyArray<string>) => tilld(["sandbox", "pay", ...args, ...config])
   const sent = (...args: ReadonlyArray<string>) =>
     json<{ txHash: string; amount: string; expected: string }>("sandbox", "pay", ...args)

@@ -1,12 +1,12 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { expect } from "@effect/vitest"
-import { localChain, makeHome } from "../lib/daemon.ts"
+import { homeOn } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub } from "../lib/settings.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 
 liveTest("a start with one wallet in both modes ends with 2 and names who uses it", function* () {
-  const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+  const { home } = yield* homeOn("base")
   const wallet = `${home.folder}/shop.xpub`
   writeFileSync(wallet, `${liveXpub}\n`)
   const made = ["accounts", "create", "--name", "Shop", "--live-xpub", wallet, "--config", home.config]

@@ -2,7 +2,7 @@ import { chmodSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { homeOn, serve } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { PATH, root, start } from "../lib/tilld.ts"
@@ -20,7 +20,7 @@ const spoken = (stderr: string) =>
     .join("\n")
 
 liveTest("a daemon names an unusable resource in one line with the remedy, and exits 2", function* () {
-  const home = yield* makeHome({ chains: new Map([["base", yield* localChain("base")]]) })
+  const { home } = yield* homeOn("base")
   const marks = yield* temporaryFolder
   const env = { PATH: PATH ?? "", TILLD_DATABASE__MARK_FOLDER: marks }
   const daemon = yield* serve(home, undefined, env)
