@@ -1,4 +1,4 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
 import { endOpenSessions } from "../../src/Auth/descent.ts"
 import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
@@ -9,6 +9,7 @@ import { begin, unusedSince } from "../../src/Auth/sessions.ts"
 import { newSessionId } from "../../src/Domain/Ids.ts"
 import type { Person } from "../../src/Domain/Person.ts"
 import type { Reader, Writer } from "../../src/Sql.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows, tempStore } from "../lib/store.ts"
 import { portalStore, shop } from "../Portal/room.ts"
 
@@ -58,60 +59,41 @@ const ofOthers: Readonly<Record<string, string>> = {
   gap_looks: "after the restoration of a backup"
 }
 
-/** Texts of rows of accounts that the schema does not measure, and why they are short. */
-const short: Readonly<Record<string, string>> = {
-  came_of: "an id of a session",
-  "sign_in_networks.network": "an IP network",
-  id: "the daemon draws it",
-  person_id: "the daemon drew it",
-  payment_id: "the daemon drew it",
-  event_id: "the daemon drew it",
-  endpoint_id: "the daemon drew it",
-  quote_id: "the daemon drew it",
-  key_id: "the daemon drew it",
-  rolled_to: "the daemon drew it",
-  of_id: "the daemon drew it",
-  account_id: "the daemon drew it",
-  realm: "an account's id",
-  mode: "live or test",
-  hash: "of a fixed size",
-  body_hash: "of a fixed size",
-  salt: "of a fixed size",
-  secret: "sealed, of 300 characters at most",
-  previous_secret: "sealed, of 300 characters at most",
-  "api_keys.last_four": "four characters",
-  "payments.checkout_token": "the daemon draws it",
-  "payments.amount": "at most 78 digits",
-  "payments.amount_received": "at most 78 digits",
-  "payments.usd_value": "the daemon computes it",
-  "payments.currency": "one of a list",
-  "payments.chain": "one of a list",
-  "payments.address": "of a fixed size",
-  "payments.tx_hash": "of a fixed size",
-  "payments.failure_reason": "one of a list",
-  "events.kind": "one of a list",
-  "events.mode": "live or test",
-  "idempotent_responses.route": "one of a list",
-  "transitions.from_status": "one of a list",
-  "transitions.to_status": "one of a list",
-  "searches.chain": "one of a list",
-  "lanes.target": "its deliveries count it",
-  "sessions.address": "an IP address",
-  "passwords.sign_in_name": "at most 100 characters",
-  "shops.name": "one row: at most 60 characters",
-  "shops.accent": "one row: a colour",
-  "shops.logo": "one row: the name of one of the operator's files",
-  "shops.website": "one row: at most 500 characters",
-  "shops.contact": "one row: at most 500 characters",
-  "shops.timezone": "one row: at most 64 characters",
-  "shops.currency": "one row: one of four",
-  "shop_images.name": "one row: one of three names",
-  "shop_images.bytes": "one row: at most 40 KiB, by the schema",
-  "shops.frame_origins": "one row: at most 10 origins of 255 characters",
-  "requests.method": "one of a list",
-  "requests.path": "one of a list: parameters are named, not given",
-  "requests.error_code": "one of a list"
+/** Why texts of rows of accounts that the schema does not measure are short, and which ones. */
+const reasons: Readonly<Record<string, string>> = {
+  "an id of a session": "came_of",
+  "an IP network": "sign_in_networks.network",
+  "the daemon draws it":
+    "id person_id payment_id event_id endpoint_id quote_id key_id rolled_to of_id account_id " +
+    "payments.checkout_token",
+  "an account's id": "realm",
+  "live or test": "mode events.mode",
+  "of a fixed size": "hash body_hash salt payments.address payments.tx_hash",
+  "sealed, of 300 characters at most": "secret previous_secret",
+  "four characters": "api_keys.last_four",
+  "at most 78 digits": "payments.amount payments.amount_received",
+  "the daemon computes it": "payments.usd_value",
+  "one of a list":
+    "payments.currency payments.chain payments.failure_reason events.kind idempotent_responses.route " +
+    "transitions.from_status transitions.to_status searches.chain requests.method requests.error_code",
+  "its deliveries count it": "lanes.target",
+  "an IP address": "sessions.address",
+  "at most 100 characters": "passwords.sign_in_name",
+  "one row: at most 60 characters": "shops.name",
+  "one row: a colour": "shops.accent",
+  "one row: the name of one of the operator's files": "shops.logo",
+  "one row: at most 500 characters": "shops.website shops.contact",
+  "one row: at most 64 characters": "shops.timezone",
+  "one row: one of four": "shops.currency",
+  "one row: one of three names": "shop_images.name",
+  "one row: at most 40 KiB, by the schema": "shop_images.bytes",
+  "one row: at most 10 origins of 255 characters": "shops.frame_origins",
+  "one of a list: parameters are named, not given": "requests.path"
 }
+const short = new Set(Object.values(reasons).flatMap((names) => names.split(" ")))
+
+const test = scopedTest(tempStore)
+const withPeople = scopedTest(portalStore())
 
 interface Statement {
   readonly name: string
@@ -136,49 +118,45 @@ const counting = Effect.map(
     )
 )
 
-it.scoped("every table is counted, capped, or not made by an account", () =>
-  Effect.gen(function* () {
-    const counted = yield* counting
-    const triggers = yield* ofKind("trigger")
-    for (const { name } of yield* ofKind("table")) {
-      const answers = [counted.has(name), name in capped, name in ofOthers]
-      expect([name, answers.filter(Boolean).length]).toEqual([name, 1])
-      // What is counted once is not counted again.
-      const isTaken = triggers.some(({ sql, tbl_name }) => tbl_name === name && /AFTER DELETE ON/.test(sql))
-      expect([name, isTaken]).toEqual([name, counted.has(name)])
-    }
-    expect(Array.from(counted.keys()).toSorted()).toEqual(
-      [
-        ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
-        ...["passkeys", "people", "quotes"]
-      ].toSorted()
-    )
-  }).pipe(Effect.provide(tempStore))
-)
+test("every table is counted, capped, or not made by an account", function* () {
+  const counted = yield* counting
+  const triggers = yield* ofKind("trigger")
+  for (const { name } of yield* ofKind("table")) {
+    const answers = [counted.has(name), name in capped, name in ofOthers]
+    expect([name, answers.filter(Boolean).length]).toEqual([name, 1])
+    // What is counted once is not counted again.
+    const isTaken = triggers.some(({ sql, tbl_name }) => tbl_name === name && /AFTER DELETE ON/.test(sql))
+    expect([name, isTaken]).toEqual([name, counted.has(name)])
+  }
+  expect(Array.from(counted.keys()).toSorted()).toEqual(
+    [
+      ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
+      ...["passkeys", "people", "quotes"]
+    ].toSorted()
+  )
+})
 
-it.scoped("every text of an account's rows is measured, or bounded by the schema, or short", () =>
-  Effect.gen(function* () {
-    const counted = yield* counting
-    const used = new Set<string>()
-    for (const { name, sql } of yield* ofKind("table")) {
-      if (!counted.has(name) && !(name in capped)) continue
-      const columns = yield* rows<{ name: string; type: string }>("SELECT name, type FROM pragma_table_info(?)", [name])
-      for (const column of columns.filter(({ type }) => type !== "INTEGER")) {
-        const isMeasured = counted.get(name)?.includes(`octet_length(NEW.${column.name})`) ?? false
-        const isBounded =
-          sql.includes(`octet_length(${column.name}) <=`) || new RegExp(`CHECK \\(${column.name} IN \\(`).test(sql)
-        const known = [`${name}.${column.name}`, column.name].find((each) => each in short)
-        if (known !== undefined) used.add(known)
-        expect([`${name}.${column.name}`, isMeasured || isBounded || known !== undefined]).toEqual([
-          `${name}.${column.name}`,
-          true
-        ])
-      }
+test("every text of an account's rows is measured, or bounded by the schema, or short", function* () {
+  const counted = yield* counting
+  const used = new Set<string>()
+  for (const { name, sql } of yield* ofKind("table")) {
+    if (!counted.has(name) && !(name in capped)) continue
+    const columns = yield* rows<{ name: string; type: string }>("SELECT name, type FROM pragma_table_info(?)", [name])
+    for (const column of columns.filter(({ type }) => type !== "INTEGER")) {
+      const isMeasured = counted.get(name)?.includes(`octet_length(NEW.${column.name})`) ?? false
+      const isBounded =
+        sql.includes(`octet_length(${column.name}) <=`) || new RegExp(`CHECK \\(${column.name} IN \\(`).test(sql)
+      const known = [`${name}.${column.name}`, column.name].find((each) => short.has(each))
+      if (known !== undefined) used.add(known)
+      expect([`${name}.${column.name}`, isMeasured || isBounded || known !== undefined]).toEqual([
+        `${name}.${column.name}`,
+        true
+      ])
     }
-    // Every listed reason is needed.
-    expect(Object.keys(short).filter((each) => !used.has(each))).toEqual([])
-  }).pipe(Effect.provide(tempStore))
-)
+  }
+  // Every listed reason is needed.
+  expect([...short].filter((each) => !used.has(each))).toEqual([])
+})
 
 const day = 24 * 60 * 60_000
 
@@ -203,27 +181,25 @@ const rowsOf: Readonly<Record<string, (person: Person) => Effect.Effect<unknown,
   sign_in_networks: ({ id }) => inTransaction(NetworksRepo.seen(id, "198.51.100.7", 0))
 }
 
-it.scoped("a day after a person is disabled no table has rows of theirs", () =>
-  Effect.gen(function* () {
-    const { person } = yield* makeLink({ name: "Ann", role: "admin", account: shop })
-    const tables: Array<string> = []
-    for (const { name } of yield* ofKind("table")) {
-      const columns = yield* rows<{ name: string }>("SELECT name FROM pragma_table_info(?)", [name])
-      if (columns.some((column) => column.name === "person_id")) tables.push(name)
-    }
-    expect(tables.toSorted()).toEqual(Object.keys(rowsOf).toSorted())
-    const left = Effect.forEach(tables, (table) =>
-      Effect.map(rows(`SELECT 1 FROM ${table} WHERE person_id = ?`, [person.id]), ({ length }) => [table, length > 0])
-    )
-    yield* TestClock.setTime(30 * day)
-    for (const store of Object.values(rowsOf)) yield* store(person)
-    expect(yield* left).toEqual(tables.map((table) => [table, true]))
-    yield* disable({ via: "portal", who: "Grace", account: shop }, person)
-    // What housekeeping does within the hour.
-    yield* TestClock.adjust(day + 60 * 60_000)
-    const now = yield* Clock.currentTimeMillis
-    yield* inTransaction(LinksRepo.forget(now - LinksRepo.memory, 100))
-    yield* inTransaction(endOpenSessions({ idleSince: unusedSince(now), limit: 100 }))
-    expect(yield* left).toEqual(tables.map((table) => [table, false]))
-  }).pipe(Effect.provide(portalStore()))
-)
+withPeople("a day after a person is disabled no table has rows of theirs", function* () {
+  const { person } = yield* makeLink({ name: "Ann", role: "admin", account: shop })
+  const tables: Array<string> = []
+  for (const { name } of yield* ofKind("table")) {
+    const columns = yield* rows<{ name: string }>("SELECT name FROM pragma_table_info(?)", [name])
+    if (columns.some((column) => column.name === "person_id")) tables.push(name)
+  }
+  expect(tables.toSorted()).toEqual(Object.keys(rowsOf).toSorted())
+  const left = Effect.forEach(tables, (table) =>
+    Effect.map(rows(`SELECT 1 FROM ${table} WHERE person_id = ?`, [person.id]), ({ length }) => [table, length > 0])
+  )
+  yield* TestClock.setTime(30 * day)
+  for (const store of Object.values(rowsOf)) yield* store(person)
+  expect(yield* left).toEqual(tables.map((table) => [table, true]))
+  yield* disable({ via: "portal", who: "Grace", account: shop }, person)
+  // What housekeeping does within the hour.
+  yield* TestClock.adjust(day + 60 * 60_000)
+  const now = yield* Clock.currentTimeMillis
+  yield* inTransaction(LinksRepo.forget(now - LinksRepo.memory, 100))
+  yield* inTransaction(endOpenSessions({ idleSince: unusedSince(now), limit: 100 }))
+  expect(yield* left).toEqual(tables.map((table) => [table, false]))
+})

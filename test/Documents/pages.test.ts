@@ -1,4 +1,4 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, it } from "vitest"
 import { makeDocument } from "../../src/Documents/document.ts"
@@ -10,6 +10,7 @@ import { errorCodes } from "../../src/Domain/ApiError.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { visitor } from "../lib/browser.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
 
 const document = makeDocument({ publicUrl: "https://pay.example.com", limits: { perMinute: 100, perHour: 1_000 } })
 const { pages, search } = makeReference(document, {
@@ -172,57 +173,53 @@ it("prose renders paragraphs, lists, fences and code", () => {
   )
 })
 
-layer(testApp(), { excludeTestServices: true })("a server", (it) => {
-  it.effect("serves pages, stylesheet and document without a key, with a policy for one stylesheet and one form", () =>
-    Effect.gen(function* () {
-      const { call } = yield* TestApi
-      for (const path of [...pages.keys(), "/docs/search", "/docs/search?q=payment&q=x&other=%ff"]) {
-        const { headers, status, text } = yield* call("GET", path)
-        expect([path, status]).toEqual([path, 200])
-        expect(headers["content-type"]).toBe("text/html; charset=utf-8")
-        expect(headers["content-security-policy"]).toBe(
-          "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-        )
-        expect(headers["x-content-type-options"]).toBe("nosniff")
-        expect(text).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/)
-        const [style = ""] = attributes(text, "href").filter((href) => href.endsWith(".css"))
-        const css = yield* call("GET", new URL(style, `http://tilld${path}`).pathname)
-        expect([css.status, css.headers["content-type"]]).toEqual([200, "text/css; charset=utf-8"])
-        expect(css.text).not.toMatch(/url\(|@import|https?:/)
-      }
-      const json = yield* call("GET", "/openapi.json")
-      expect(json.headers["content-type"]).toBe("application/json")
-      expect(json.body.servers).toEqual([{ url: "http://127.0.0.1:8080", description: "This installation" }])
-      expect(yield* call("GET", "/openapi.json")).toMatchObject({ text: json.text })
-    })
-  )
+liveSuite(testApp(), "a server", (test, it) => {
+  test("serves pages, stylesheet and document without a key, with a policy for one stylesheet and one form", function* () {
+    const { call } = yield* TestApi
+    for (const path of [...pages.keys(), "/docs/search", "/docs/search?q=payment&q=x&other=%ff"]) {
+      const { headers, status, text } = yield* call("GET", path)
+      expect([path, status]).toEqual([path, 200])
+      expect(headers["content-type"]).toBe("text/html; charset=utf-8")
+      expect(headers["content-security-policy"]).toBe(
+        "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+      )
+      expect(headers["x-content-type-options"]).toBe("nosniff")
+      expect(text).toMatch(/^<!doctype html>[\s\S]*<\/html>\n$/)
+      const [style = ""] = attributes(text, "href").filter((href) => href.endsWith(".css"))
+      const css = yield* call("GET", new URL(style, `http://tilld${path}`).pathname)
+      expect([css.status, css.headers["content-type"]]).toEqual([200, "text/css; charset=utf-8"])
+      expect(css.text).not.toMatch(/url\(|@import|https?:/)
+    }
+    const json = yield* call("GET", "/openapi.json")
+    expect(json.headers["content-type"]).toBe("application/json")
+    expect(json.body.servers).toEqual([{ url: "http://127.0.0.1:8080", description: "This installation" }])
+    expect(yield* call("GET", "/openapi.json")).toMatchObject({ text: json.text })
+  })
 
-  it.effect("answers what is no page by a page with the navigation, whose links lead to the pages from there", () =>
-    Effect.gen(function* () {
-      const { call } = yield* TestApi
-      const refusals = [
-        ["GET", "/docs/nothing", 404],
-        ["GET", "/docs/__proto__", 404],
-        ["GET", "/docs/%00", 404],
-        ["GET", "/docs/a/b/c", 404],
-        ["GET", "/docs/style.css", 404],
-        ["GET", `/docs/search?q=${"a".repeat(101)}`, 400],
-        ["POST", "/docs", 405],
-        ["DELETE", "/docs/payments", 405]
-      ] as const
-      for (const [method, path, status] of refusals) {
-        const answered = yield* call(method, path)
-        expect([path, answered.status]).toEqual([path, status])
-        expect(answered.headers["allow"]).toBe(status === 405 ? "GET, HEAD" : undefined)
-        expect(answered.headers["cache-control"]).toBe("no-store")
-        const targets = attributes(answered.text, "href").map((href) => new URL(href, `http://tilld${path}`).pathname)
-        expect(targets).toEqual(expect.arrayContaining([...pages.keys()]))
-      }
-      expect((yield* call("GET", `/docs/${"a/".repeat(2_000)}`)).text.length).toBeLessThan(5_000)
-      const slash = yield* call("GET", "/docs/")
-      expect([slash.status, slash.headers["location"]]).toEqual([302, "../docs"])
-    })
-  )
+  test("answers what is no page by a page with the navigation, whose links lead to the pages from there", function* () {
+    const { call } = yield* TestApi
+    const refusals = [
+      ["GET", "/docs/nothing", 404],
+      ["GET", "/docs/__proto__", 404],
+      ["GET", "/docs/%00", 404],
+      ["GET", "/docs/a/b/c", 404],
+      ["GET", "/docs/style.css", 404],
+      ["GET", `/docs/search?q=${"a".repeat(101)}`, 400],
+      ["POST", "/docs", 405],
+      ["DELETE", "/docs/payments", 405]
+    ] as const
+    for (const [method, path, status] of refusals) {
+      const answered = yield* call(method, path)
+      expect([path, answered.status]).toEqual([path, status])
+      expect(answered.headers["allow"]).toBe(status === 405 ? "GET, HEAD" : undefined)
+      expect(answered.headers["cache-control"]).toBe("no-store")
+      const targets = attributes(answered.text, "href").map((href) => new URL(href, `http://tilld${path}`).pathname)
+      expect(targets).toEqual(expect.arrayContaining([...pages.keys()]))
+    }
+    expect((yield* call("GET", `/docs/${"a/".repeat(2_000)}`)).text.length).toBeLessThan(5_000)
+    const slash = yield* call("GET", "/docs/")
+    expect([slash.status, slash.headers["location"]]).toEqual([302, "../docs"])
+  })
 
   it.scoped.each([
     [360, ["/docs", "/docs/payments", "/docs/errors", "/docs/events", "/docs/search?q=amount", "/guide/architecture"]],
@@ -245,35 +242,33 @@ layer(testApp(), { excludeTestServices: true })("a server", (it) => {
     })
   )
 
-  it.scoped("the navigation folds on a phone, no page is wider than 320 pixels, and the form searches", () =>
-    Effect.gen(function* () {
-      const { host, port } = yield* TestApi
-      const origin = `http://${host}:${port}`
-      const { context } = yield* visitor(origin, { viewport: { width: 320, height: 640 }, javaScriptEnabled: false })
-      const page = yield* Effect.promise(() => context.newPage())
-      yield* Effect.promise(async () => {
-        for (const path of [
-          ...pages.keys(),
-          "/docs/search?q=a",
-          "/docs/nothing",
-          "/guide/index",
-          "/guide/architecture"
-        ]) {
-          await page.goto(origin + path)
-          const box = await page.locator("html").evaluate((root) => root.scrollWidth)
-          expect([path, box]).toEqual([path, 320])
-        }
-        await page.goto(`${origin}/docs`)
-        const quotes = page.locator("nav a", { hasText: "Quotes" })
-        expect(await quotes.isVisible()).toBe(false)
-        await page.getByText("Contents", { exact: true }).click()
-        expect(await quotes.isVisible()).toBe(true)
-        await page.getByRole("searchbox").fill("expiresIn")
-        await page.getByRole("button", { name: "Search" }).click()
-        await page.waitForURL("**/docs/search?q=expiresIn")
-        await page.getByRole("link", { name: "Create a payment" }).first().click()
-        expect(new URL(page.url()).pathname + new URL(page.url()).hash).toBe("/docs/payments#payments.create")
-      })
+  test("the navigation folds on a phone, no page is wider than 320 pixels, and the form searches", function* () {
+    const { host, port } = yield* TestApi
+    const origin = `http://${host}:${port}`
+    const { context } = yield* visitor(origin, { viewport: { width: 320, height: 640 }, javaScriptEnabled: false })
+    const page = yield* Effect.promise(() => context.newPage())
+    yield* Effect.promise(async () => {
+      for (const path of [
+        ...pages.keys(),
+        "/docs/search?q=a",
+        "/docs/nothing",
+        "/guide/index",
+        "/guide/architecture"
+      ]) {
+        await page.goto(origin + path)
+        const box = await page.locator("html").evaluate((root) => root.scrollWidth)
+        expect([path, box]).toEqual([path, 320])
+      }
+      await page.goto(`${origin}/docs`)
+      const quotes = page.locator("nav a", { hasText: "Quotes" })
+      expect(await quotes.isVisible()).toBe(false)
+      await page.getByText("Contents", { exact: true }).click()
+      expect(await quotes.isVisible()).toBe(true)
+      await page.getByRole("searchbox").fill("expiresIn")
+      await page.getByRole("button", { name: "Search" }).click()
+      await page.waitForURL("**/docs/search?q=expiresIn")
+      await page.getByRole("link", { name: "Create a payment" }).first().click()
+      expect(new URL(page.url()).pathname + new URL(page.url()).hash).toBe("/docs/payments#payments.create")
     })
-  )
+  })
 })

@@ -1,7 +1,8 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { OpenStreams } from "../../src/Pages/OpenStreams.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 
 /** Opens as many as it may, up to 2,000; they stay open until they are interrupted. */
 const fill = Effect.fnUntraced(function* (
@@ -16,41 +17,35 @@ const fill = Effect.fnUntraced(function* (
   return open
 })
 
-it.effect("a payment has three streams, a client twenty, and all have a thousand, or what else is set", () =>
-  Effect.gen(function* () {
-    const most = { ofAll: 4, ofSubject: 3, ofClient: 2 }
-    expect(yield* fill(new OpenStreams(), (n) => ["one", `client ${n}`])).toHaveLength(3)
-    expect(yield* fill(new OpenStreams(), (n) => [`payment ${n}`, "one"])).toHaveLength(20)
-    expect(yield* fill(new OpenStreams(), (n) => [`payment ${n}`, `client ${n}`])).toHaveLength(1_000)
-    expect(yield* fill(new OpenStreams(most), (n) => [`payment ${n}`, `client ${n}`])).toHaveLength(4)
-    expect(yield* fill(new OpenStreams(most), (n) => [`payment ${n}`, "one"])).toHaveLength(2)
-  })
-)
+clockTest("a payment has three streams, a client twenty, and all have a thousand, or what else is set", function* () {
+  const most = { ofAll: 4, ofSubject: 3, ofClient: 2 }
+  expect(yield* fill(new OpenStreams(), (n) => ["one", `client ${n}`])).toHaveLength(3)
+  expect(yield* fill(new OpenStreams(), (n) => [`payment ${n}`, "one"])).toHaveLength(20)
+  expect(yield* fill(new OpenStreams(), (n) => [`payment ${n}`, `client ${n}`])).toHaveLength(1_000)
+  expect(yield* fill(new OpenStreams(most), (n) => [`payment ${n}`, `client ${n}`])).toHaveLength(4)
+  expect(yield* fill(new OpenStreams(most), (n) => [`payment ${n}`, "one"])).toHaveLength(2)
+})
 
-it.effect("a stream that has ended makes room for another, and leaves nothing behind", () =>
-  Effect.gen(function* () {
-    const streams = new OpenStreams()
-    const [first, ...others] = yield* fill(streams, () => ["one", "one"])
-    if (first !== undefined) yield* Fiber.interrupt(first)
-    const more = yield* fill(streams, () => ["one", "one"])
-    expect(more).toHaveLength(1)
-    yield* Fiber.interruptAll([...others, ...more])
-    expect(streams.size).toBe(0)
-    yield* Stream.runDrain(streams.counted("one", "one", Stream.make(1)))
-    expect(streams.size).toBe(0)
-  })
-)
+clockTest("a stream that has ended makes room for another, and leaves nothing behind", function* () {
+  const streams = new OpenStreams()
+  const [first, ...others] = yield* fill(streams, () => ["one", "one"])
+  if (first !== undefined) yield* Fiber.interrupt(first)
+  const more = yield* fill(streams, () => ["one", "one"])
+  expect(more).toHaveLength(1)
+  yield* Fiber.interruptAll([...others, ...more])
+  expect(streams.size).toBe(0)
+  yield* Stream.runDrain(streams.counted("one", "one", Stream.make(1)))
+  expect(streams.size).toBe(0)
+})
 
-it.effect("of streams that were allowed together, those beyond the limit are what was said for them", () =>
-  Effect.gen(function* () {
-    const streams = new OpenStreams({ ofAll: 1, ofSubject: 1, ofClient: 1 })
-    const beyond = Stream.fromEffect(Effect.interrupt)
-    const [one, other] = [0, 1].map((n) => streams.counted("one", "one", Stream.never, n === 0 ? undefined : beyond))
-    const kept = yield* Effect.fork(Stream.runDrain(one ?? Stream.empty))
-    yield* eventLoopTurn
-    const ended = yield* Effect.exit(Stream.runDrain(other ?? Stream.empty))
-    expect(Exit.isInterrupted(ended)).toBe(true)
-    yield* Fiber.interrupt(kept)
-    expect(streams.size).toBe(0)
-  })
-)
+clockTest("of streams that were allowed together, those beyond the limit are what was said for them", function* () {
+  const streams = new OpenStreams({ ofAll: 1, ofSubject: 1, ofClient: 1 })
+  const beyond = Stream.fromEffect(Effect.interrupt)
+  const [one, other] = [0, 1].map((n) => streams.counted("one", "one", Stream.never, n === 0 ? undefined : beyond))
+  const kept = yield* Effect.fork(Stream.runDrain(one ?? Stream.empty))
+  yield* eventLoopTurn
+  const ended = yield* Effect.exit(Stream.runDrain(other ?? Stream.empty))
+  expect(Exit.isInterrupted(ended)).toBe(true)
+  yield* Fiber.interrupt(kept)
+  expect(streams.size).toBe(0)
+})
