@@ -1,40 +1,32 @@
 // The page in a real browser, and each of its states as the store has it. `test/daemon/checkout.test.ts` is the whole way.
 import { expect } from "@effect/vitest"
-import { Chunk, Effect, Layer, Queue } from "effect"
+import { Chunk, Effect, Queue } from "effect"
 import type { BrowserContextOptions, Page } from "playwright-core"
 import { addingOf } from "../../src/Checkout/Asking.tsx"
-import { TestApi, testApp } from "../lib/api.ts"
+import { testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
-import { Chromium, copied, unableToCopy, visitorOf } from "../lib/browser.ts"
+import { copied, unableToCopy, visitor } from "../lib/browser.ts"
 import { injectWallet, type WalletAnswer, type WalletCall } from "../lib/injectedWallet.ts"
 import { readQr } from "../lib/qr.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
-import { execute } from "../lib/store.ts"
+import { newPayment, usdc } from "./newPayment.ts"
 
-const usdc = { symbol: "USDC", address: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", decimals: 6 } as const
 const app = testApp({ chains: [testChain({ tokens: [usdc] })], rates: testRates({ USDC: "1", ETH: "2500" }) })
 
-let orders = 0
-
-/** A payment, and a visitor on its page. `change` is SQL behind `UPDATE payments SET`, before the page is opened. */
-const checkout = (change = "", over: object = {}, options: BrowserContextOptions = {}) =>
+/** A payment, and a visitor on its page. `columns` are changed before the page is opened. */
+const checkout = (columns = "", over: object = {}, options: BrowserContextOptions = {}) =>
   Effect.gen(function* () {
-    const { call, host, newKey, port } = yield* TestApi
-    const key = yield* newKey()
-    const json = { merchantRef: `order ${++orders}`, amount: "25000000", currency: "USDC", chain: "base", ...over }
-    const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
-    if (change !== "") yield* execute(`UPDATE payments SET ${change} WHERE id = ?`, [payment.id])
-    const origin = `http://${host}:${port}`
-    const { context, strayed } = yield* visitorOf(origin, options)
-    const url = origin + new URL(payment.checkoutUrl).pathname
+    const { cancel, change, origin, path, payment } = yield* newPayment(over)
+    if (columns !== "") yield* change(columns)
+    const { context, strayed } = yield* visitor(origin, options)
+    const url = origin + path
     const open = Effect.promise(async () => {
       const page = await context.newPage()
       await page.goto(url)
       return page
     })
-    const cancel = call("POST", `/v1/payments/${payment.id}/cancel`, { key })
-    return { cancel, context, open, payment, strayed, url }
+    return { cancel, change, context, open, payment, strayed, url }
   })
 
 /** Shows the code of the address in place of that of the payment. */
@@ -60,70 +52,67 @@ const states = {
   failed: `status = 'failed', failure_reason = 'insufficient_amount', amount_received = '7', ${ended}`
 }
 
-liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a browser", (test, it) => {
-  it.effect.each(Object.entries(states))("has nothing that axe finds, in both colour schemes: %s", ([, change]) =>
-    Effect.scoped(
-      Effect.gen(function* () {
-        const { open, strayed } = yield* checkout(change)
-        const page = yield* open
-        expect(yield* Effect.promise(() => problemsOf(page))).toEqual([])
-        expect(strayed).toEqual([])
-      })
-    )
+liveSuite(app, "the checkout page in a browser", (test, it) => {
+  /** A test of one page, by who is on it. */
+  const onPage = (
+    title: string,
+    visit: Parameters<typeof checkout>,
+    look: (page: Page, at: Effect.Effect.Success<ReturnType<typeof checkout>>) => Promise<void>
+  ) =>
+    test(title, function* () {
+      const at = yield* checkout(...visit)
+      const page = yield* at.open
+      yield* Effect.promise(() => look(page, at))
+    })
+
+  it.scoped.each(Object.entries(states))("has nothing that axe finds, in both colour schemes: %s", ([, columns]) =>
+    Effect.gen(function* () {
+      const { open, strayed } = yield* checkout(columns)
+      const page = yield* open
+      expect([yield* Effect.promise(() => problemsOf(page)), strayed]).toEqual([[], []])
+    })
   )
 
-  test("has nothing that axe finds where there is no payment", function* () {
-    const { open, url } = yield* checkout()
-    const page = yield* open
-    expect(
-      yield* Effect.promise(async () => {
-        await page.goto(`${url.slice(0, -1)}_?lang=de`)
-        return [await page.title(), await problemsOf(page)]
-      })
-    ).toEqual(["Diese Zahlung gibt es nicht", []])
+  onPage("has nothing that axe finds where there is no payment", [], async (page, { url }) => {
+    await page.goto(`${url.slice(0, -1)}_?lang=de`)
+    expect([await page.title(), await problemsOf(page)]).toEqual(["Diese Zahlung gibt es nicht", []])
   })
 
-  test("fits on 320 pixels with its longest amount, and in every language", function* () {
-    const longest = { currency: "ETH", amount: "123456789000000000000000001", merchantRef: `order ${"x".repeat(110)}` }
-    const { open, url } = yield* checkout("", longest, { viewport: { width: 320, height: 640 } })
-    const page = yield* open
-    yield* Effect.promise(async () => {
+  const longest = { currency: "ETH", amount: "123456789000000000000000001", merchantRef: `order ${"x".repeat(110)}` }
+  onPage(
+    "fits on 320 pixels with its longest amount, and in every language",
+    ["", longest, { viewport: { width: 320, height: 640 } }],
+    async (page, { url }) => {
       for (const language of ["en", "es", "de", "fr", "pt"]) {
         await page.goto(`${url}?lang=${language}`)
         expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320)
       }
-    })
-  })
+    }
+  )
 
-  test("shows a code that a camera reads as exactly the payment, and one of the address alone", function* () {
-    for (const colorScheme of ["light", "dark"] as const) {
-      const { open, payment } = yield* checkout("", {}, { colorScheme })
+  it.scoped.each([
+    ["in light colours", { colorScheme: "light" }],
+    ["in dark colours", { colorScheme: "dark" }],
+    ["without scripts", { javaScriptEnabled: false }]
+  ] as const)("shows a code that a camera reads as exactly the payment, and one of the address: %s", ([, options]) =>
+    Effect.gen(function* () {
+      const { open, payment } = yield* checkout("", {}, options)
       const page = yield* open
       yield* Effect.promise(async () => {
         expect(await code(page)).toBe(payment.paymentUri)
         await showAddressCode(page)
         expect(await code(page)).toBe(payment.address)
+        if (!("javaScriptEnabled" in options)) return
+        // The address is selected as it is.
+        expect(await page.locator("button").count()).toBe(0)
+        await page.locator("code.address").click()
+        expect(await page.evaluate(() => getSelection()?.toString())).toBe(payment.address)
       })
-    }
-  })
-
-  test("without scripts has both codes, and an address that is selected as it is", function* () {
-    const { open, payment } = yield* checkout("", {}, { javaScriptEnabled: false })
-    const page = yield* open
-    yield* Effect.promise(async () => {
-      expect(await code(page)).toBe(payment.paymentUri)
-      await showAddressCode(page)
-      expect(await code(page)).toBe(payment.address)
-      expect(await page.locator("button").count()).toBe(0)
-      await page.locator("code.address").click()
-      expect(await page.evaluate(() => getSelection()?.toString())).toBe(payment.address)
     })
-  })
+  )
 
-  test("is used with the keyboard alone", function* () {
-    const { context, open, payment } = yield* checkout()
-    yield* Effect.promise(() => context.grantPermissions(["clipboard-read", "clipboard-write"]))
-    const page = yield* open
+  onPage("is used with the keyboard alone", [], async (page, { context, payment }) => {
+    await context.grantPermissions(["clipboard-read", "clipboard-write"])
     const clipboard = () => page.evaluate(() => navigator.clipboard.readText())
     const tabTo = async (id: string) => {
       for (let presses = 0; presses < 20; presses++) {
@@ -132,25 +121,23 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       }
       expect.fail(`${id} has no place in the order`)
     }
-    yield* Effect.promise(async () => {
-      await tabTo("open-wallet")
-      await tabTo("copy-amount")
-      await page.keyboard.press("Enter")
-      await page.getByRole("status").filter({ hasText: "Copied" }).waitFor({ state: "attached" })
-      expect(await clipboard()).toBe("25")
-      await tabTo("copy-address")
-      await page.keyboard.press("Space")
-      await page.locator("#copy-address").filter({ hasText: "Copied" }).waitFor()
-      expect(await clipboard()).toBe(payment.address)
-      await tabTo("code-address")
-      await page.keyboard.press("Enter")
-      await page.getByRole("img", { name: /^Address only/ }).waitFor()
-      expect(await page.evaluate(() => document.activeElement?.id)).toBe("code-address")
-      await tabTo("copy-reference")
-      for (let languages = 0; languages < 2; languages++) await page.keyboard.press("Tab")
-      await page.keyboard.press("Enter")
-      await heading(page, /^Pague/).waitFor()
-    })
+    await tabTo("open-wallet")
+    await tabTo("copy-amount")
+    await page.keyboard.press("Enter")
+    await page.getByRole("status").filter({ hasText: "Copied" }).waitFor({ state: "attached" })
+    expect(await clipboard()).toBe("25")
+    await tabTo("copy-address")
+    await page.keyboard.press("Space")
+    await page.locator("#copy-address").filter({ hasText: "Copied" }).waitFor()
+    expect(await clipboard()).toBe(payment.address)
+    await tabTo("code-address")
+    await page.keyboard.press("Enter")
+    await page.getByRole("img", { name: /^Address only/ }).waitFor()
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe("code-address")
+    await tabTo("copy-reference")
+    for (let languages = 0; languages < 2; languages++) await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await heading(page, /^Pague/).waitFor()
   })
 
   test("shows the end at once, announces it once, and moves the focus to it", function* () {
@@ -244,11 +231,11 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
 
   const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
 
-  test("on a phone has wallet, amount, address and warning in view, and shows the code when asked", function* () {
-    const { context, open, payment } = yield* checkout("", {}, phone)
-    yield* Effect.promise(() => context.grantPermissions(["clipboard-read", "clipboard-write"]))
-    const page = yield* open
-    yield* Effect.promise(async () => {
+  onPage(
+    "on a phone has wallet, amount, address and warning in view, and shows the code when asked",
+    ["", {}, phone],
+    async (page, { context, payment }) => {
+      await context.grantPermissions(["clipboard-read", "clipboard-write"])
       const bottomOf = (place: string) =>
         page.locator(place).evaluate((element) => Math.round(element.getBoundingClientRect().bottom))
       const places = ["#open-wallet", "#copy-amount", "#copy-address", ".network"]
@@ -263,13 +250,13 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       await page.getByRole("link", { name: "Show QR code" }).tap()
       await page.locator(".codes svg").waitFor()
       expect(await code(page)).toBe(payment.paymentUri)
-    })
-  })
+    }
+  )
 
-  test("says so when no wallet app opened, and while it has no connection", function* () {
-    const { context, open } = yield* checkout("", {}, phone)
-    const page = yield* open
-    yield* Effect.promise(async () => {
+  onPage(
+    "says so when no wallet app opened, and while it has no connection",
+    ["", {}, phone],
+    async (page, { context }) => {
       await page.clock.install()
       await page.evaluate(() =>
         document.getElementById("open-wallet")?.addEventListener("click", (event) => event.preventDefault())
@@ -282,25 +269,23 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       await page.getByText("No connection. Your payment is not affected").waitFor()
       await context.setOffline(false)
       await page.locator("#offline").waitFor({ state: "hidden" })
-    })
-  })
+    }
+  )
 
-  test("says until when to pay in the browser's own time zone", function* () {
-    const { open, payment } = yield* checkout("expires_at = 1900000000000", {}, { timezoneId: "America/New_York" })
-    const page = yield* open
-    expect(payment.status).toBe("pending")
-    yield* Effect.promise(() => page.locator(".deadline", { hasText: /Mar 17, 2030, 1:46.PM EDT/ }).waitFor())
-  })
+  const newYork = { timezoneId: "America/New_York" }
+  onPage("says until when to pay in the browser's own time zone", ["expires_at = 1900000000000", {}, newYork], (page) =>
+    page.locator(".deadline", { hasText: /Mar 17, 2030, 1:46.PM EDT/ }).waitFor()
+  )
 
   const redirectUrl = "https://shop.example/thanks?order=5"
 
   test("leads back to the shop once it is paid while it is open, unless the payer stays", function* () {
     for (const stays of [true, false]) {
-      const { context, open, payment, strayed } = yield* checkout("", { redirectUrl })
+      const { change, context, open, payment, strayed } = yield* checkout("", { redirectUrl })
       yield* Effect.promise(() => context.route("**/events", (route) => route.fulfill({ status: 429 })))
       const page = yield* open
       yield* Effect.promise(() => page.clock.install())
-      yield* execute(`UPDATE payments SET ${states.paid} WHERE id = ?`, [payment.id])
+      yield* change(states.paid)
       const logged: Array<string> = []
       yield* Effect.promise(async () => {
         await heading(page, "Paid").waitFor()
@@ -332,15 +317,12 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     expect(strayed).toEqual([])
   })
 
-  test("of a paid payment prints its receipt", function* () {
-    const page = yield* (yield* checkout(states.paid)).open
-    yield* Effect.promise(async () => {
-      await page.evaluate("window.print = () => { document.title = 'printed' }")
-      await page.getByRole("button", { name: "Print the receipt" }).click()
-      expect(await page.title()).toBe("printed")
-      await page.emulateMedia({ media: "print" })
-      expect(await page.locator("button, footer, .steps").filter({ visible: true }).count()).toBe(0)
-    })
+  onPage("of a paid payment prints its receipt", [states.paid], async (page) => {
+    await page.evaluate("window.print = () => { document.title = 'printed' }")
+    await page.getByRole("button", { name: "Print the receipt" }).click()
+    expect(await page.title()).toBe("printed")
+    await page.emulateMedia({ media: "print" })
+    expect(await page.locator("button, footer, .steps").filter({ visible: true }).count()).toBe(0)
   })
 
   const account = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -368,17 +350,32 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
     eth_sendTransaction: { result: hash }
   }
 
-  test("has a wallet send the token on the right chain, and shows the hash it got without a link", function* () {
-    const { calls, page, pay, payment } = yield* withWallet(granted)
-    yield* pay
-    yield* Effect.promise(() => page.locator(".wallets code").filter({ hasText: hash }).waitFor())
-    const [, chain, transaction] = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
-    expect(chain?.params).toEqual([{ chainId: "0x7a69" }])
-    const word = (digits: string) => digits.padStart(64, "0")
-    const data = `0xa9059cbb${word(payment.address.slice(2).toLowerCase())}${word((25_000_000).toString(16))}`
-    expect(transaction?.params).toEqual([{ from: account, to: payment.tokenContract, value: "0x0", data }])
-    expect(yield* Effect.promise(() => page.locator(".wallets a").count())).toBe(0)
-  })
+  const word = (digits: string) => digits.padStart(64, "0")
+  it.scoped.each([
+    [
+      "the token on the right chain",
+      {},
+      ({ address, tokenContract }: { readonly address: string; readonly tokenContract: string }) => ({
+        ...{ from: account, to: tokenContract, value: "0x0" },
+        data: `0xa9059cbb${word(address.slice(2).toLowerCase())}${word((25_000_000).toString(16))}`
+      })
+    ],
+    [
+      "the chain's own coin to the address itself",
+      { currency: "ETH", amount: "1000000000000000001" },
+      ({ address }: { readonly address: string }) => ({ from: account, to: address, value: "0xde0b6b3a7640001" })
+    ]
+  ] as const)("has a wallet send %s, and shows the hash it got without a link", ([, over, expected]) =>
+    Effect.gen(function* () {
+      const { calls, page, pay, payment } = yield* withWallet(granted, over)
+      yield* pay
+      yield* Effect.promise(() => page.locator(".wallets code").filter({ hasText: hash }).waitFor())
+      const [, chain, transaction] = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
+      expect(chain?.params).toEqual([{ chainId: "0x7a69" }])
+      expect(transaction?.params).toEqual([expected(payment)])
+      expect(yield* Effect.promise(() => page.locator(".wallets a").count())).toBe(0)
+    })
+  )
 
   test("asks for nothing once a wallet has sent it, also when it is loaded again, unless the payer wants to", function* () {
     const { page, pay } = yield* withWallet(granted)
@@ -417,14 +414,6 @@ liveSuite(Layer.provideMerge(Chromium.layer, app), "the checkout page in a brows
       await page.goto(first)
       await sent.waitFor()
     })
-  })
-
-  test("has a wallet send the chain's own coin to the address itself", function* () {
-    const { calls, page, pay, payment } = yield* withWallet(granted, { currency: "ETH", amount: "1000000000000000001" })
-    yield* pay
-    yield* Effect.promise(() => page.locator(".wallets code").waitFor())
-    const [, , transaction] = Chunk.toReadonlyArray(yield* Queue.takeAll(calls))
-    expect(transaction?.params).toEqual([{ from: account, to: payment.address, value: "0xde0b6b3a7640001" }])
   })
 
   test("offers a wallet to add a public network that it does not know, and sends after that", function* () {

@@ -4,16 +4,16 @@ import { createServer, type Server } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { storeShopChange } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
-import { TestApi, testApp } from "../lib/api.ts"
-import { Chromium, visitorOf } from "../lib/browser.ts"
+import { testApp } from "../lib/api.ts"
+import { visitor } from "../lib/browser.ts"
 import { injectWallet, type WalletAnswer } from "../lib/injectedWallet.ts"
 import { root } from "../lib/processes.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { execute } from "../lib/store.ts"
+import { newPayment } from "./newPayment.ts"
 
 const script = readFileSync(join(root, "dist/checkout.js"))
 
@@ -55,8 +55,6 @@ const answers: Readonly<Record<string, WalletAnswer>> = {
   eth_sendTransaction: { result: `0x${"ab".repeat(32)}` }
 }
 
-let orders = 0
-
 /** A customer at a shop before a payment of ETH. `named`: the origins that the account names, given the shop's. */
 const customer = (
   named: (shop: string) => string,
@@ -64,27 +62,22 @@ const customer = (
   shopHost: "localhost" | "127.0.0.1" = "localhost"
 ) =>
   Effect.gen(function* () {
-    const { call, host, newKey, port } = yield* TestApi
-    const key = yield* newKey()
-    const json = { merchantRef: `order ${++orders}`, amount: "1000", currency: "ETH", chain: "base" }
-    const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
-    const at = `http://${host}:${port}`
-    const shop = yield* startShop(pageOf(at + new URL(payment.checkoutUrl).pathname), shopHost)
+    const { cancel, change, origin, path } = yield* newPayment({ currency: "ETH" })
+    const shop = yield* startShop(pageOf(origin + path), shopHost)
     yield* storeShopChange(defaultAccount, { frameOrigins: [named(shop)] })
-    const { context } = yield* visitorOf(at)
+    const { context } = yield* visitor(origin)
     const page = yield* Effect.promise(async () => {
       await context.route(`${shop}/**`, (route) => route.continue())
       const opened = await context.newPage()
       await opened.goto(`${shop}/`)
       return opened
     })
-    const cancel = call("POST", `/v1/payments/${payment.id}/cancel`, { key })
-    return { cancel, context, page, payment }
+    return { cancel, change, context, page }
   })
 
 const frameOf = (page: Page) => page.frameLocator("dialog iframe")
 
-liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a shop's page", (test) => {
+liveSuite(testApp(), "the checkout over a shop's page", (test) => {
   test("opens by its link at a site that the account names, follows the payment, and is closed by a key", function* () {
     const { cancel, page } = yield* customer((shop) => shop)
     yield* Effect.promise(async () => {
@@ -129,9 +122,8 @@ liveSuite(Layer.provideMerge(Chromium.layer, testApp()), "the checkout over a sh
   })
 
   test("brings the customer to the shop's next page once it is paid, as docs/checkout.md has it", function* () {
-    const { page, payment } = yield* customer((shop) => shop, readmePage)
-    const paid = "status = 'confirmed', confirmed_at = 1, ended_at = 1"
-    yield* execute(`UPDATE payments SET ${paid} WHERE id = ?`, [payment.id])
+    const { change, page } = yield* customer((shop) => shop, readmePage)
+    yield* change("status = 'confirmed', confirmed_at = 1, ended_at = 1")
     yield* Effect.promise(async () => {
       await page.getByRole("link", { name: "Pay with crypto" }).click()
       await page.waitForURL("**/thank-you")

@@ -7,6 +7,7 @@ import { defaultAccount } from "../../src/Auth.ts"
 import { Settings } from "../../src/Settings.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
+import { newPayment } from "./newPayment.ts"
 
 const svg = "<svg xmlns='http://www.w3.org/2000/svg'/>"
 
@@ -18,15 +19,7 @@ const putLogo = (name: string, content: string | Uint8Array) =>
     writeFileSync(path, content)
   })
 
-let orders = 0
-
-const checkout = Effect.gen(function* () {
-  const { call, newKey } = yield* TestApi
-  const json = { merchantRef: `order ${++orders}`, amount: "1000", currency: "ETH", chain: "base" }
-  const { body } = yield* call("POST", "/v1/payments", { key: yield* newKey(), json })
-  const path = new URL(body.checkoutUrl).pathname
-  return { path, get: (part = "") => call("GET", path + part) }
-})
+const checkout = Effect.map(newPayment({ currency: "ETH" }), ({ page, path }) => ({ path, get: page }))
 
 liveSuite(testApp(), "the look of a shop", (test) => {
   test("is on its checkout, escaped, and the sites it names may frame it", function* () {

@@ -5,24 +5,21 @@ import { defaultAccount } from "../../src/Auth.ts"
 import { RenderedPages } from "../../src/Checkout/RenderedPages.ts"
 import { checkoutWith } from "../../src/Checkout.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
-import { TestApi, testApp } from "../lib/api.ts"
+import { testApp } from "../lib/api.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { execute } from "../lib/store.ts"
+import { newPayment, usdc } from "./newPayment.ts"
 
-const token = { symbol: "USDC", address: "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913", decimals: 6 } as const
-const app = testApp({ chains: [testChain({ tokens: [token], confirmations: 3 })], rates: testRates({ USDC: "1" }) })
+const app = testApp({ chains: [testChain({ tokens: [usdc], confirmations: 3 })], rates: testRates({ USDC: "1" }) })
 
 /** A payment of an hour, and what its page says now, in all languages and with both codes. */
 const newPage = Effect.gen(function* () {
-  const { call, newKey } = yield* TestApi
-  const key = yield* newKey()
-  const json = { merchantRef: "order", amount: "25000000", currency: "USDC", chain: "base" }
-  const { body: payment } = yield* call("POST", "/v1/payments", { key, json })
+  const { path, payment } = yield* newPayment()
   const pages = new RenderedPages()
   const room = yield* checkoutWith(pages)
   const ask = (search = "") => {
     const request: PageRequest = {
-      ...{ method: "GET", path: new URL(payment.checkoutUrl).pathname, search, headers: {}, body: Buffer.alloc(0) },
+      ...{ method: "GET", path, search, headers: {}, body: Buffer.alloc(0) },
       ...{ client: "192.0.2.1", requestId: "req_1", hold: (wait) => wait, recognised: () => {} }
     }
     return Effect.map(room(request), ({ bytes = [] }) => Buffer.concat([...bytes]).toString())

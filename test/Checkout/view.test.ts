@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest"
+import { extrasOf } from "../../src/Checkout/extras.ts"
+import { paidByOf } from "../../src/Checkout/paidBy.ts"
+import { confirmationsOf } from "../../src/Checkout/readPayment.ts"
 import { type CheckoutView, isFinal, returnUrl, versionOf, viewOf } from "../../src/Checkout/view.ts"
+import type { PaymentException } from "../../src/Domain/Exception.ts"
 import { FailureReason, type Payment } from "../../src/Domain/Payment.ts"
 import { paymentObject } from "../../src/Events/paymentObject.ts"
 import { somePayment } from "../lib/payments.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
+import { confirmations, payment, receipt } from "../Payments/machine.ts"
 
 const token = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 const settings = testSettings("", { chains: [testChain()] })
@@ -137,4 +142,110 @@ it("the way back to the shop keeps the shop's own query and fragment, with the p
     "https://a.example/?paymentId=pay_1",
     "https://a.example/?x&paymentId=pay_1#top#2"
   ])
+})
+
+const tokenNetworks = [testChain({ tokens: [{ symbol: "USDC", address: "0x1", decimals: 6 }] })]
+const open = { status: "pending", failureReason: undefined, endedAt: undefined } as const
+const short = { status: "failed", failureReason: "insufficient_amount", endedAt: 1 } as const
+const confirmed = { status: "confirmed", failureReason: undefined, endedAt: 1 } as const
+
+const exception = (over: Partial<PaymentException>): PaymentException => ({
+  ...{ sequence: 1, id: "exc_1", key: "key", kind: "late", chain: "base", mode: "test", address: "0x1", block: 1 },
+  ...{ txHash: "0xa", currency: "USDC", amount: 5n, sentBack: 0n, refunds: [], status: "open", openedAt: 1 },
+  ...{ payment: somePayment().id, account: somePayment().account, index: 1, walletAccount: 0, revision: 1 },
+  ...{ closedAt: undefined, decisionTx: undefined, note: "for the shop's eyes" },
+  ...over
+})
+
+it.each([
+  ["late", open, "open", "late"],
+  ["overpaid", confirmed, "open", "overpaid"],
+  ["wrong_token", open, "accepted", "wrong_token"],
+  ["wrong_chain", short, "refunded", "wrong_chain"],
+  ["found_late", short, "open", "found_late"],
+  ["underpaid", short, "open", "other"],
+  ["underpaid", short, "refunded", "other"],
+  ["underpaid", confirmed, "open", "other"],
+  // What counts for the payment now is not reported as extra.
+  ["unattributed", open, "open", undefined],
+  ["unattributed", confirmed, "open", "other"],
+  // No money, or none any more.
+  ["reorged", confirmed, "open", undefined],
+  ["late", confirmed, "gone", undefined]
+] as const)("a payer sees money that is %s", (kind, payment, status, expected) => {
+  const found = extrasOf(somePayment(payment), [exception({ kind, status })], tokenNetworks)
+  expect(found.map((one) => one.kind)).toEqual(expected === undefined ? [] : [expected])
+})
+
+it("the amount is all that came, including what was refunded, and the note stays with the shop", () => {
+  const refunds = [
+    { amount: 2n, at: 1, txHash: "0xb", note: "private" },
+    { amount: 1n, at: 2, txHash: undefined, note: undefined }
+  ]
+  const found = extrasOf(
+    somePayment(),
+    [
+      exception({ amount: 2n, sentBack: 3n, refunds }),
+      exception({ amount: 5n, sentBack: 5n, status: "refunded" }),
+      exception({ currency: "USDC.e" })
+    ],
+    tokenNetworks
+  )
+  expect(found).toEqual([
+    {
+      ...{ kind: "late", currency: "USDC", decimals: 6, chain: "base", status: "open" },
+      ...{ amount: 5n, sentBack: 3n, refunds: ["0xb"] }
+    },
+    expect.objectContaining({ amount: 5n, sentBack: 5n }),
+    expect.objectContaining({ currency: "USDC.e", decimals: undefined })
+  ])
+})
+
+const order = payment()
+
+const countOf = (receipts: Parameters<typeof confirmationsOf>[1], head: number, toleranceBps = 0) =>
+  confirmationsOf({ ...order, toleranceBps }, receipts, head, confirmations)
+
+it("the confirmations are those of the receipt that completes the payment, its own block included", () => {
+  const half = (blockNumber: number) => receipt(order, { blockNumber, amount: order.amount / 2n })
+  expect(countOf([half(101), half(103)], 103)).toEqual({ count: 1, needed: confirmations })
+  expect(countOf([half(103), half(101)], 104)).toEqual({ count: 2, needed: confirmations })
+})
+
+it("further money does not reset them, and they never exceed what is needed", () => {
+  const enough = receipt(order, { blockNumber: 101, amount: order.amount })
+  const more = receipt(order, { blockNumber: 109, amount: 1n })
+  expect(countOf([enough, more], 102)?.count).toBe(2)
+  expect(countOf([enough, more], 200)?.count).toBe(confirmations)
+})
+
+it("money above the head that was read has none, and less than the tolerance is not counted", () => {
+  expect(countOf([receipt(order, { blockNumber: 105, amount: order.amount })], 101)?.count).toBe(0)
+  const short = receipt(order, { blockNumber: 101, amount: order.amount - 1n })
+  expect(countOf([short], 105)).toBeUndefined()
+  expect(countOf([short], 102, 100)?.count).toBe(2)
+})
+
+const chainIds: Readonly<Record<string, number>> = { base: 8453, polygon: 137 }
+const paidBy = (receipts: Parameters<typeof paidByOf>[1], over: object = {}) =>
+  paidByOf({ ...order, ...over }, receipts, (chain) => chainIds[chain])
+
+const half = (txHash: string, blockNumber: number) =>
+  receipt(order, { txHash, blockNumber, amount: order.amount / 2n, position: `tx:${blockNumber}` })
+
+it("a receipt has the transactions that completed the payment, and none that came after", () => {
+  const found = paidBy([half("0xb", 102), half("0xa", 101), half("0xc", 103)], {
+    amountReceived: order.amount,
+    txHash: "0xb"
+  })
+  expect(found).toEqual(
+    ["0xa", "0xb"].map((txHash) => ({ txHash, chainId: chainIds[order.chain], amount: order.amount / 2n }))
+  )
+})
+
+it("a receipt of other money that was accepted names its transaction, on its chain, without an amount", () => {
+  const elsewhere = receipt(order, { txHash: "0xa", chain: "polygon", amount: 7n })
+  expect(paidBy([elsewhere], { txHash: "0xa" })).toEqual([{ txHash: "0xa", chainId: 137, amount: undefined }])
+  expect(paidBy([], { txHash: "0xd" })).toEqual([{ txHash: "0xd", chainId: chainIds[order.chain], amount: undefined }])
+  expect(paidBy([])).toEqual([])
 })

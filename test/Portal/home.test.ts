@@ -16,7 +16,7 @@ import { storeLateMoney, storeMoneyFor } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
-import { admin, crowdSql, home, makePayment, shop, somebody, usdc, viewer } from "./pages.ts"
+import { admin, crowdSql, home, makePayment, portalApp, somebody, usdc, viewer } from "./shop.ts"
 
 const networks = [{ chain: "base", mode: "test", tokens: [usdc] }] as const
 const owner = { account: defaultAccount, mode: "test" } as const
@@ -25,7 +25,7 @@ const dayMillis = 86_400_000
 const dayOf = (time: number) => time - (time % dayMillis)
 const options = { owner, networks, timezone: "UTC", now }
 
-liveSuite(shop, "the portal's home page", (test) => {
+liveSuite(portalApp, "the portal's home page", (test) => {
   test("says first what needs a person, each with a link, and that nothing does", function* () {
     const ada = yield* admin
     const needs = (text: string) => /<h2 id="needs">.*?<\/section>/s.exec(text)?.[0] ?? ""

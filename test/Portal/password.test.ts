@@ -294,17 +294,6 @@ test("a passkey is removed by its person alone", function* () {
   expect(yield* left).toEqual(["two"])
 })
 
-test("a person has at most twenty sessions", function* () {
-  const { enter } = yield* portal
-  const first = yield* enter()
-  for (let n = 0; n < 20; n++) {
-    yield* TestClock.adjust("1 second")
-    yield* enter()
-  }
-  expect(yield* rows("SELECT id FROM sessions")).toHaveLength(20)
-  expect((yield* first.get(me)).status).toBe(303)
-})
-
 test("of twenty sessions the one that was used longest ago makes room, whichever is the oldest", function* () {
   const { enter } = yield* portal
   const used = yield* enter()

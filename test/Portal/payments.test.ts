@@ -8,12 +8,12 @@ import { longestText, mostSearched, searchOf } from "../../src/Portal/pages/paym
 import { Reader, StoreUnavailable } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
 import { storeMoneyFor } from "../lib/exceptions.ts"
-import type { Shown, Who } from "../lib/portal.ts"
+import type { Who } from "../lib/portal.ts"
 import { liveSuite, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
-import { admin, crowdSql, home, makePayment, shop, somebody, viewer } from "./pages.ts"
 import { portalStore } from "./room.ts"
+import { admin, crowdSql, home, makePayment, portalApp, somebody } from "./shop.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -31,7 +31,7 @@ const acts = rows<{ via: string; who: string; act: string; detail: string }>(
   "SELECT via, who, act, detail FROM audit WHERE via = 'portal' AND act NOT LIKE 'portal%' ORDER BY sequence"
 )
 
-liveSuite(shop, "the portal's payments", (test) => {
+liveSuite(portalApp, "the portal's payments", (test) => {
   test("are found by their reference, id, address and transaction, whole or in part", function* () {
     const ada = yield* admin
     const found = yield* makePayment({ merchantRef: "invoice 7" })
@@ -161,10 +161,13 @@ liveSuite(shop, "the portal's payments", (test) => {
       "UPDATE payments SET status = 'expired', failure_reason = iif(id = ?, 'cancelled', NULL), ended_at = 1 WHERE id IN (?, ?)",
       [cancelled.id, cancelled.id, late.id]
     )
-    for (const filter of ["status=cancelled", "status=cancelled&chain=base"]) {
-      expect(listed((yield* ada.get(`${home}/payments?${filter}`)).text)).toEqual(["cancelled one"])
+    for (const [filter, found] of [
+      ["status=cancelled", ["cancelled one"]],
+      ["status=cancelled&chain=base", ["cancelled one"]],
+      ["status=cancelled&chain=polygon", []]
+    ] as const) {
+      expect(listed((yield* ada.get(`${home}/payments?${filter}`)).text)).toEqual(found)
     }
-    expect(listed((yield* ada.get(`${home}/payments?status=cancelled&chain=polygon`)).text)).toEqual([])
     const wrong = yield* ada.get(`${home}/payments?status=paid&createdAfter=yesterday`)
     expect(wrong.status).toBe(400)
     expect(wrong.text).toContain("The filter status must be pending, detecting, confirmed, expired or failed")
@@ -209,93 +212,6 @@ liveSuite(shop, "the portal's payments", (test) => {
     expect(yield* created("today&createdAfter=2020-01-01")).toHaveLength(5)
   })
 
-  test("come in pages that lose none, and a page of other filters is refused", function* () {
-    const ada = yield* admin
-    const { account } = yield* Effect.map(
-      Effect.flatMap(TestApi, ({ newAccount }) => newAccount("Pages")),
-      (account) => ({ account })
-    )
-    const expected: Array<string> = []
-    for (let n = 0; n < 120; n++) {
-      expected.unshift(`p${n}`)
-      yield* makePayment({ merchantRef: `p${n}` }, { account, mode: "test" })
-    }
-    const operator = yield* somebody()
-    const seen: Array<string | undefined> = []
-    let next: string | undefined = `/portal/a/${account}/test/payments?status=pending`
-    let second: string | undefined
-    while (next !== undefined) {
-      const { status, text }: Shown = yield* operator.get(next)
-      expect(status).toBe(200)
-      seen.push(...listed(text))
-      next = /<a href="([^"]*)" rel="next">/.exec(text)?.[1]?.replaceAll("&amp;", "&")
-      second ??= next
-    }
-    expect(seen).toEqual(expected)
-    const other = yield* operator.get((second ?? "").replace("status=pending", "status=expired"))
-    expect(other.status).toBe(400)
-    expect(other.text).toContain("The cursor is not one of this list")
-    // A cursor says nothing to another account.
-    expect((yield* ada.get((second ?? "").replace(account, "default"))).status).toBe(400)
-  })
-
-  test("show markup as text, wherever it comes from", function* () {
-    const ada = yield* admin
-    const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
-    const payment = yield* makePayment({
-      merchantRef: evil,
-      metadata: JSON.stringify({ note: `</pre>${evil}` }),
-      redirectUrl: `https://example.com/?${evil}`,
-      webhookUrl: "https://example.com/%3Cscript%3E"
-    })
-    for (const path of [
-      `${home}/payments`,
-      `${home}/payments/${payment.id}`,
-      `${home}/payments?q=${encodeURIComponent(evil)}`,
-      `${home}/payments/new`
-    ]) {
-      const { text } = yield* ada.get(path)
-      expect(text).not.toMatch(/<script>|<img/)
-    }
-    expect((yield* ada.get(`${home}/payments/${payment.id}`)).text).toContain("&lt;script>alert(1)&lt;/script>")
-    const refused = yield* ada.post(`${home}/payments/new`, { merchantRef: evil, amount: evil, asset: evil })
-    expect(refused.status).toBe(400)
-    expect(refused.text).not.toMatch(/<script>|<img/)
-  })
-
-  test("of another account or mode do not exist", function* () {
-    const ada = yield* admin
-    const api = yield* TestApi
-    const foreign = yield* makePayment({}, { account: yield* api.newAccount("Other"), mode: "test" })
-    const live = yield* makePayment({}, { account: (yield* makePayment()).account, mode: "live" })
-    for (const { id, merchantRef } of [foreign, live]) {
-      expect((yield* ada.get(`${home}/payments/${id}`)).status).toBe(404)
-      expect((yield* ada.post(`${home}/payments/${id}/cancel`)).status).toBe(404)
-      expect(listed((yield* ada.get(`${home}/payments?q=${id}`)).text)).toEqual([])
-      expect((yield* ada.get(`${home}/payments.csv`)).text).not.toContain(merchantRef)
-    }
-    expect(
-      yield* rows("SELECT 1 FROM payments WHERE status = 'expired' AND id IN (?, ?)", [foreign.id, live.id])
-    ).toEqual([])
-    expect((yield* ada.get(`/portal/a/default/live/payments/${live.id}`)).status).toBe(200)
-  })
-
-  test("have no forms for a viewer, whose posts are refused", function* () {
-    const vera = yield* viewer
-    const { id } = yield* makePayment()
-    for (const path of [`/payments/${id}`, "/payments", "/exceptions", ""]) {
-      const { status, text } = yield* vera.get(`${home}${path}`)
-      expect(status).toBe(200)
-      // Everyone can sign out.
-      expect([path, text.match(/<form method="post"/g)?.length]).toEqual([path, 1])
-      expect(text).not.toContain("/payments/new")
-    }
-    for (const path of [`/payments/${id}/cancel`, "/payments/new", "/simulate/new"]) {
-      expect((yield* vera.post(`${home}${path}`)).status).toBe(403)
-    }
-    expect(yield* rows("SELECT status FROM payments WHERE id = ?", [id])).toEqual([{ status: "pending" }])
-  })
-
   test("have refunds recorded while they are open, and ask for that money again", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment()
@@ -304,16 +220,13 @@ liveSuite(shop, "the portal's payments", (test) => {
     yield* storeMoneyFor(id, "20000000")
     expect((yield* ada.get(page)).text).toContain(`<a href="${page}/refund">Note a refund</a>`)
     expect((yield* ada.get(`${page}/refund`)).text).toContain("20.00 USDC have come for it")
-    for (const [fields, problem, status] of [
-      [{ amount: "a lot" }, "must be a number above zero", 400],
-      [{ amount: "20.000001" }, "must be at most 20000000", 400],
-      [{ amount: "5", txHash: "0x1" }, "must be a transaction&#39;s hash", 400]
+    for (const [fields, problem] of [
+      [{ amount: "a lot" }, "must be a number above zero"],
+      [{ amount: "20.000001" }, "must be at most 20000000"],
+      [{ amount: "5", txHash: "0x1" }, "must be a transaction's hash"]
     ] as const) {
       const refused = yield* ada.post(`${page}/refund`, fields)
-      expect([refused.status, refused.text.replaceAll("&#x27;", "&#39;")]).toEqual([
-        status,
-        expect.stringContaining(problem.replace("&#39;", "'"))
-      ])
+      expect(refused).toMatchObject({ status: 400, text: expect.stringContaining(problem) })
       expect(refused.text).toContain(`value="${fields.amount}"`)
     }
     const noted = yield* ada.post(`${page}/refund`, { amount: "5", note: "half of it" })
@@ -324,8 +237,6 @@ liveSuite(shop, "the portal's payments", (test) => {
       { status: "detecting", amount_received: "15000000" }
     ])
     expect((yield* acts).at(-1)).toMatchObject({ who: expect.stringContaining("Ada"), act: "payments refunded" })
-    const vera = yield* viewer
-    expect((yield* vera.post(`${page}/refund`, { amount: "1" })).status).toBe(403)
   })
 
   test("are cancelled while they are open, with a row in the audit log", function* () {
@@ -360,21 +271,16 @@ liveSuite(shop, "the portal's payments", (test) => {
   test("show their history: money with confirmations and the explorer, changes, events, deliveries", function* () {
     const ada = yield* admin
     const { address, id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
-    yield* execute(
-      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-         payment_id, canonical, corroborated, seen_at)
-       VALUES ('base', 'test', '0xb', lower(?), 'log:1', 7, unixepoch(), ?, 'USDC', '4615517', ?, 1, 1, 0)`,
-      [address, hash("c"), id]
-    )
-    for (const [block, refuted] of [
-      ["0xgone", 0],
-      ["0xdenied", 1]
+    for (const [block, txHash, amount, isCounted, refuted] of [
+      ["0xb", hash("c"), "4615517", 1, 0],
+      ["0xgone", hash("e"), "1", 0, 0],
+      ["0xdenied", hash("e"), "1", 0, 1]
     ] as const) {
       yield* execute(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
            payment_id, canonical, corroborated, refuted, seen_at)
-         VALUES ('base', 'test', ?, lower(?), 'log:1', 7, unixepoch(), ?, 'USDC', '1', ?, 0, 0, ?, 0)`,
-        [block, address, hash("e"), id, refuted]
+         VALUES ('base', 'test', ?, lower(?), 'log:1', 7, unixepoch(), ?, 'USDC', ?, ?, ?, ?, ?, 0)`,
+        [block, address, txHash, amount, id, isCounted, isCounted, refuted]
       )
     }
     yield* execute("INSERT INTO transitions VALUES (?, 0, 'pending', 'detecting', 1800000000000)", [id])
@@ -407,29 +313,26 @@ liveSuite(shop, "the portal's payments", (test) => {
   test("are created by hand as by the API, and the input survives a refusal", function* () {
     const ada = yield* admin
     const typed = { merchantRef: "by hand", amount: "12.3456789", asset: "base/USDC", expiresIn: "900" }
-    const wrong = yield* ada.post(`${home}/payments/new`, typed)
-    expect(wrong.status).toBe(400)
-    expect(wrong.text).toContain(
-      "Amount must be a number above zero such as 12.5, with at most 6 digits after the point"
-    )
-    expect(wrong.text).toContain('value="by hand"')
-    expect(wrong.text).toContain('value="12.3456789"')
-    expect(wrong.text).toMatch(/<option value="900" selected/)
-    const empty = yield* ada.post(`${home}/payments/new`, {})
-    expect(empty.text).toContain("Reference is required")
-    expect(empty.text).toContain("Amount is required")
+    const send = (fields: Record<string, string>) => ada.post(`${home}/payments/new`, fields)
+    const wrong = (yield* send(typed)).text
+    for (const kept of ['value="by hand"', 'value="12.3456789"', '<option value="900" selected']) {
+      expect(wrong).toContain(kept)
+    }
+    for (const [fields, problem, status] of [
+      [typed, "Amount must be a number above zero such as 12.5, with at most 6 digits after the point", 400],
+      [{}, "Reference is required", 400],
+      [{}, "Amount is required", 400],
+      // Twelve and a half, or thousands: nobody knows.
+      [{ ...typed, amount: "12,500" }, "and no separator of thousands", 400],
+      [{ ...typed, amount: "12,5", priced: "EUR" }, "No price of EUR can be given", 503],
+      [{ ...typed, amount: "1,250", priced: "EUR" }, "without a sign or a separator of thousands", 400],
+      [{ ...typed, amount: "0", priced: "XXX" }, "Priced in must be", 400]
+    ] as const) {
+      const refused = yield* send(fields)
+      expect([problem, refused.status, refused.text.includes(problem)]).toEqual([problem, status, true])
+    }
 
-    // Twelve and a half, or thousands: nobody knows.
-    const thousands = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,500" })
-    expect(thousands.text).toContain("and no separator of thousands")
-    const unpriced = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,5", priced: "EUR" })
-    expect([unpriced.status, unpriced.text.includes("No price of EUR can be given")]).toEqual([503, true])
-    const grouped = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "1,250", priced: "EUR" })
-    expect(grouped.text).toContain("without a sign or a separator of thousands")
-    const unknown = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "0", priced: "XXX" })
-    expect(unknown.text).toContain("Priced in must be")
-
-    const made = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12,5" })
+    const made = yield* send({ ...typed, amount: "12,5" })
     const [, id] = /payments\/(pay_[^?]+)\?done=created$/.exec(String(made.headers.location)) ?? []
     expect(
       yield* rows("SELECT amount, expires_at - created_at AS time FROM payments WHERE id = ?", [id ?? ""])
@@ -438,13 +341,12 @@ liveSuite(shop, "the portal's payments", (test) => {
       ...{ merchantRef: "by hand", amount: "12500000", currency: "USDC", chain: "base" },
       id
     })
-    const again = yield* ada.post(`${home}/payments/new`, { ...typed, amount: "12.5" })
-    expect(again.status).toBe(409)
-    expect(again.text).toContain(`Reference is the one of ${id} already`)
+    const again = yield* send({ ...typed, amount: "12.5" })
+    expect(again).toMatchObject({ status: 409, text: expect.stringContaining(`Reference is the one of ${id} already`) })
   })
 })
 
-liveSuite(shop, "the portal's export of payments", (test) => {
+liveSuite(portalApp, "the portal's export of payments", (test) => {
   test("has a row for each payment of the filters, however many, and no formula", function* () {
     const ada = yield* admin
     yield* makePayment({ merchantRef: "=1+1", metadata: '{"a":"b, \\"c\\""}' })

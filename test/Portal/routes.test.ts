@@ -1,4 +1,6 @@
 import { expect, it } from "vitest"
+import { allOperations } from "../../src/Control/operations.ts"
+import { actTexts } from "../../src/Portal/pages/Audit.tsx"
 import type { Proof } from "../../src/Portal/route.ts"
 import { routes } from "../../src/Portal/routes.ts"
 
@@ -72,4 +74,10 @@ it("what changes something is for its role, and what can do most harm asks for a
     operatorProven: ["/accounts/:id"]
   })
   expect(Object.values(posts).flat()).toHaveLength(routes.filter(({ method }) => method === "POST").length)
+})
+
+it("every operation that is in the audit log has its words there", () => {
+  const acts = allOperations.filter(({ access }) => access === "administer").map(({ name }) => name)
+  expect(acts.length).toBeGreaterThan(20)
+  expect(acts.filter((act) => actTexts[act] === undefined)).toEqual([])
 })

@@ -1,20 +1,65 @@
-/** A shop of its own on a daemon without workers, and the people who look at its pages. */
-import { Effect } from "effect"
+/** A daemon without workers, accounts with shops on it, and the people who look at their pages. */
+import { Effect, Redacted } from "effect"
+import { defaultAccount } from "../../src/Auth.ts"
+import type { Owner } from "../../src/Domain/Account.ts"
+import type { CreatePayment } from "../../src/Domain/Payment.ts"
+import { Payments } from "../../src/Payments.ts"
 import { TestApi, testApp } from "../lib/api.ts"
-import { signIn } from "../lib/portal.ts"
-import { testChain, testWebhooks } from "../lib/settings.ts"
-import { execute } from "../lib/store.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
+import { signIn, type Who } from "../lib/portal.ts"
+import { liveXpub, testChain, testWebhooks, testXpub } from "../lib/settings.ts"
+import { execute, rows } from "../lib/store.ts"
 
-const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
+export const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
-// 192.0.2.0/24 is for documentation: no one is called, and no dispatcher runs.
+/** Base Sepolia, of which there is an explorer; its node is not there. No one is called at 192.0.2.0/24 either. */
 export const portalApp = testApp({
-  chains: [testChain({ chain: "base", tokens: [usdc] })],
+  chains: [
+    testChain({ chainId: 84532, tokens: [usdc], rpcUrls: [Redacted.make("https://127.0.0.1:1")] }),
+    testChain({ mode: "live", chainId: 8453, tokens: [usdc], rpcUrls: [Redacted.make("https://127.0.0.1:1")] })
+  ],
+  wallets: { live: Redacted.make(liveXpub), test: Redacted.make(testXpub) },
   webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
 })
 
+export const home = "/portal/a/default/test"
+
+/** Someone who is signed in; an operator unless a role and an account are given. */
+export const somebody = (who: Who = {}) => Effect.flatMap(TestApi, (api) => signIn(api, who))
+export const viewer = somebody({ role: "viewer", account: "default", name: "Vera" })
+export const admin = somebody({ role: "admin", account: "default", name: "Ada" })
+
+let references = 0
+
+export const makePayment = (
+  over: Partial<CreatePayment> = {},
+  owner: Owner = { account: defaultAccount, mode: "test" }
+) =>
+  Effect.flatMap(Payments, (payments) =>
+    Effect.map(
+      payments.create(owner, {
+        merchantRef: `order ${++references}`,
+        amount: 54_615_517n,
+        currency: "USDC",
+        chain: "base",
+        ...over
+      }),
+      ({ payment }) => payment
+    )
+  )
+
+/** So many payments at once, an hour apart, the newest now. `status` is that of all. */
+export const crowdSql = (status: "confirmed" | "expired") =>
+  `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
+   INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, checkout_token,
+     wallet, wallet_index, status, created_at, expires_at, metadata, confirmed_at, ended_at, usd_value)
+   SELECT 'pay_crowd' || n, 'default', 'test', 'crowd ' || n, '1500000', 'USDC', 'base', 'crowd ' || n, 'crowd ' || n,
+     (SELECT fingerprint FROM wallets LIMIT 1), 1000000 + n, '${status}', ? - n * ?, ? - n * ? + 3600000, '{}',
+     ${status === "confirmed" ? "? - n * ? + 30000" : "NULL"}, ?, '1.5' FROM numbers`
+
 let shops = 0
 
+/** A shop of its own, with an admin and a viewer. */
 export const openShop = Effect.gen(function* () {
   const api = yield* TestApi
   const name = `shop-${++shops}`
@@ -52,6 +97,30 @@ export const failOnce = (payment: string, bodyStart = "no") =>
       [bodyStart, payment]
     )
   })
+
+/** A shop with one of each kind of object. `path` names one by its section: `/keys/:id` is that of the key. */
+export const furnishedShop = Effect.gen(function* () {
+  const shop = yield* openShop
+  const webhooks = yield* shop.endpoint()
+  const payments = yield* shop.pay("1")
+  yield* failOnce(payments)
+  const exceptions = yield* storeLateMoney(payments, 1_000_000 + shops)
+  const requests = `req_${shops}`
+  yield* execute(
+    `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us)
+     SELECT ?, 1, account_id, mode, id, 'GET', '/v1/payments', 200, 5 FROM api_keys WHERE account_id = ?`,
+    [requests, shop.account]
+  )
+  const [found = { keys: "", deliveries: "" }] = yield* rows<{ keys: string; deliveries: string }>(
+    `SELECT api_keys.id AS keys, deliveries.id AS deliveries
+     FROM api_keys JOIN deliveries USING (account_id) WHERE account_id = ?`,
+    [shop.account]
+  )
+  const ids: Readonly<Record<string, string>> = { ...found, exceptions, payments, requests, webhooks }
+  const path = (of: string, base = shop.base) =>
+    base + of.replace(/^\/(\w+)\/:id/, (_, name) => `/${name}/${ids[name]}`)
+  return { ...shop, ids, path }
+})
 
 /** The value of a field in a page. */
 export const valueOf = (text: string, name: string): string => {

@@ -6,7 +6,7 @@ import { signIn } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"
 import { rows } from "../lib/store.ts"
-import { admin, home, makePayment, shop } from "./pages.ts"
+import { admin, home, makePayment, portalApp } from "./shop.ts"
 
 class Chain extends Context.Tag("test/Chain")<Chain, LocalChain>() {}
 
@@ -107,7 +107,7 @@ liveSuite(sandbox, "the portal simulates", (test) => {
   })
 })
 
-liveSuite(shop, "the portal without a local chain", (test) => {
+liveSuite(portalApp, "the portal without a local chain", (test) => {
   test("says why nothing can be simulated, and refuses to", function* () {
     const visitor = yield* admin
     const reasons = {

@@ -1,8 +1,11 @@
 import { expect } from "@effect/vitest"
-import { Effect, Exit, Fiber, Queue, Stream } from "effect"
+import { Effect, Exit, Fiber, Layer, Queue, Stream, TestClock } from "effect"
 import { sessionOf } from "../../src/Auth/sessions.ts"
+import type { Owner } from "../../src/Domain/Account.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import type { PortalRoute } from "../../src/Portal/route.ts"
+import { changeRoutes } from "../../src/Portal/routes.ts"
 import { makeStreamed } from "../../src/Portal.ts"
 import { Reader } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
@@ -93,4 +96,59 @@ test("of files that are answered together, those beyond the limit are cut off: n
   )
   expect(three && Exit.isInterrupted(yield* Fiber.await(three))).toBe(true)
   for (const fiber of [one, two]) expect(fiber && (yield* Fiber.poll(fiber))).toMatchObject({ _tag: "None" })
+})
+
+const changes = "/portal/a/shop/test/changes"
+const bells: Array<{ readonly to: unknown; readonly bell: Queue.Queue<void> }> = []
+
+const outbox = Layer.succeed(Outbox, {
+  publish: () => Effect.dieMessage("nothing is published"),
+  listen: (to: Owner | string) =>
+    Effect.map(Queue.unbounded<void>(), (bell) => {
+      bells.push({ to, bell })
+      return Queue.take(bell)
+    })
+})
+const following = scopedTest(Layer.merge(portalStore(), outbox))
+
+following("a stream says that something has changed, and nothing of what, and ends by itself", function* () {
+  const { enter } = yield* portalWith(changeRoutes)
+  const grace = yield* enter({ account: "shop", name: "Grace", role: "viewer" })
+  const stream = yield* Effect.fork(grace.get(changes))
+  yield* TestClock.adjust("15 seconds")
+  const heard = bells.at(-1)
+  expect(heard?.to).toEqual({ account: "shop", mode: "test" })
+  yield* Queue.offer(heard?.bell ?? (yield* Queue.unbounded<void>()), undefined)
+  yield* TestClock.adjust("9 minutes")
+  expect(yield* Fiber.poll(stream)).toMatchObject({ _tag: "None" })
+  yield* TestClock.adjust("1 minute")
+  const { headers, text } = yield* Fiber.join(stream)
+  expect(headers["content-type"]).toBe("text/event-stream")
+  expect(text).toBe(`:\n\n:\n\ndata: changed\n\n${":\n\n".repeat(38)}`)
+})
+
+following("a session has three at most, and one that ends makes room", function* () {
+  const { enter, visitor } = yield* portalWith(changeRoutes)
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  const streams = yield* Effect.replicateEffect(Effect.fork(grace.get(changes)), 3)
+  yield* TestClock.adjust("1 second")
+  expect((yield* grace.get(changes)).status).toBe(204)
+  yield* Fiber.interruptAll(streams.slice(0, 1))
+  const fourth = yield* Effect.fork(grace.get(changes))
+  yield* TestClock.adjust("1 second")
+  expect(yield* Fiber.poll(fourth)).toMatchObject({ _tag: "None" })
+  yield* Fiber.interruptAll([...streams, fourth])
+  // Without a session there is none.
+  expect((yield* visitor().get(changes)).status).toBe(303)
+})
+
+following("streams that have ended leave room to the others of their account, however many there were", function* () {
+  const { enter } = yield* portalWith(changeRoutes)
+  const grace = yield* enter({ account: "shop", name: "Grace" })
+  for (let n = 0; n < 21; n++) {
+    const stream = yield* Effect.fork(grace.get(changes))
+    yield* TestClock.adjust("1 second")
+    expect([n, yield* Fiber.poll(stream)]).toMatchObject([n, { _tag: "None" }])
+    yield* Fiber.interrupt(stream)
+  }
 })

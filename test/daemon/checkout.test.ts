@@ -5,7 +5,7 @@ import type { BrowserContextOptions, Locator, Page } from "playwright-core"
 import type { Address, Hex } from "viem"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { Chromium, visitorOf } from "../lib/browser.ts"
+import { visitor } from "../lib/browser.ts"
 import { type Daemon, localChain, makeHome, type Order, pay, serveHere } from "../lib/daemon.ts"
 import { injectWallet } from "../lib/injectedWallet.ts"
 import { readQr } from "../lib/qr.ts"
@@ -28,7 +28,7 @@ const checkout = (over: Partial<Order> = {}, options: BrowserContextOptions = {}
   Effect.gen(function* () {
     const { chain, daemon } = yield* Shop
     const payment = yield* daemon.create({ ...order, ...over })
-    const { context, strayed } = yield* visitorOf(daemon.url, options)
+    const { context, strayed } = yield* visitor(daemon.url, options)
     const open = Effect.promise(async () => {
       const page = await context.newPage()
       await page.goto(daemon.url + new URL(payment.checkoutUrl).pathname)
@@ -47,7 +47,7 @@ const send = (chain: LocalChain, payment: PaymentObject, amount: string) =>
 
 const code = (page: Page) => Effect.promise(() => readQr(page.locator(".codes svg")))
 
-liveSuite(Layer.provideMerge(Chromium.layer, Shop.layer), "a payer at the checkout page", (test) => {
+liveSuite(Shop.layer, "a payer at the checkout page", (test) => {
   test("sees the payment go from waiting to paid, each confirmation on the way, without loading the page", function* () {
     const { chain, open, payment, strayed } = yield* checkout()
     const page = yield* open

@@ -12,15 +12,19 @@ const browserAt = (place?: BrowserPlace) =>
 
 export const browser = browserAt()
 
+let ofProcess: Promise<Browser> | undefined
+
+/** One for all suites of this process, with which it ends: starting it takes longer than most tests. */
+const shared = Effect.promise(() => (ofProcess ??= chromium.launch(launchOptions())))
+
 export interface Visitor {
   readonly context: BrowserContext
   /** URLs that a page asked for outside its origin. Each was refused. */
   readonly strayed: ReadonlyArray<string>
 }
 
-/** One for all tests of a suite: starting it takes longer than most of them. */
+/** A browser of a suite's own, from another place than that of all others. */
 export class Chromium extends Context.Tag("test/Chromium")<Chromium, Browser>() {
-  static readonly layer = Layer.scoped(Chromium, browser)
   static readonly layerAt = (place: BrowserPlace | undefined) => Layer.scoped(Chromium, browserAt(place))
 }
 
@@ -42,11 +46,11 @@ const visitorIn = (launched: Browser, origin: string, options: BrowserContextOpt
     ({ context }) => Effect.promise(() => context.close())
   )
 
-/** A visitor with a browser of its own. */
+/** A visitor with cookies, storage and caches of their own. */
 export const visitor = (origin: string, options: BrowserContextOptions = {}) =>
-  Effect.flatMap(browser, (launched) => visitorIn(launched, origin, options))
+  Effect.flatMap(shared, (launched) => visitorIn(launched, origin, options))
 
-/** A visitor in the suite's browser. */
+/** A visitor in the browser of the suite. */
 export const visitorOf = (origin: string, options: BrowserContextOptions = {}) =>
   Effect.flatMap(Chromium, (launched) => visitorIn(launched, origin, options))
 
