@@ -33,18 +33,13 @@ export const withTokens = chainSettings({
   wrongTokens: [{ name: "USDC.e", address: bridged }]
 })
 
-const settledBy =
-  <S, E, R>(settlement: Layer.Layer<Settlement | S, E, R>) =>
-  (chain: ModelChain, settings = withTokens) =>
-  <A, E2, R2>(test: Effect.Effect<A, E2, R2>) =>
-    Effect.flatMap(temporaryDatabase, (path) =>
-      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), settlement))
-    )
-
 /** A world around one model chain, with a database of its own; nothing is watched until `watch`. */
-export const around = settledBy(notingSettlement)
-/** The same, with the real settlement. */
-export const aroundReal = settledBy(realSettlement)
+export const around =
+  (chain: ModelChain, settings = withTokens) =>
+  <A, E, R>(test: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(temporaryDatabase, (path) =>
+      Effect.provide(test, world(path, [settings], modelRpc({ "model:ethereum": chain }), notingSettlement))
+    )
 
 /** A world of what is stored, with no chain in it. */
 export const inWorld = <A, E, R>(test: Effect.Effect<A, E, R>) =>

@@ -1,14 +1,29 @@
-import { describe, expect } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { Reader } from "../../../src/Sql.ts"
-import { alice, hourAfter, readTo, reason, second, upTo, usdc, watchedPayment, withReceipts } from "../around.ts"
-import { coin, token } from "../ModelChain.ts"
-import { Announced, ledger, nextCommit, pass, pay, paymentById, scanned, until, watch } from "../world.ts"
-import { onChain, onRealChain } from "./onChain.ts"
+import {
+  alice,
+  aroundSome,
+  aroundSomeReal,
+  health,
+  hourAfter,
+  next,
+  readTo,
+  reason,
+  second,
+  upTo,
+  usdc,
+  watchedPayment
+} from "../around.ts"
+import { stateOf, watchedUsdc } from "../lying.ts"
+import { coin, ModelChain, token } from "../ModelChain.ts"
+import { ledger, nextCommit, pass, scanned, until } from "../world.ts"
+import { onChain } from "./onChain.ts"
 
 const storedBlocks = Effect.flatMap(Reader, (reader) =>
   reader.all<{ number: number; hash: string }>("SELECT number, hash FROM blocks ORDER BY number")
 )
+const money = Effect.map(ledger, (rows) => rows.map(({ amount, canonical }) => [amount, canonical]))
 const counted = Effect.map(ledger, (rows) => rows.map((row) => [row.block_number, row.tx_hash, row.canonical]))
 
 describe("a reorg", () => {
@@ -40,33 +55,6 @@ describe("a reorg", () => {
     ])
   })
 
-  onChain("of many ticks is followed to the common ancestor, in one commit", function* (chain) {
-    yield* TestClock.setTime(hourAfter(chain))
-    yield* watchedPayment(alice)
-    const paid = coin(alice, 1n)
-    for (let i = 11; i <= 50; i++) {
-      chain.mine(...(i === 30 ? [paid] : []))
-      yield* readTo(i)
-    }
-    chain.rollback(25)
-    chain.mineMany(4)
-    chain.mine(paid)
-    chain.mineMany(21)
-    yield* second
-    const commit = yield* nextCommit
-    expect(commit.head.number).toBe(51)
-    expect(yield* counted).toEqual([
-      [30, paid.hash, 0],
-      [30, paid.hash, 1]
-    ])
-    expect((yield* storedBlocks).map(({ number }) => number)).toEqual([
-      7,
-      ...Array.from({ length: 16 }, (_, i) => i + 10),
-      30,
-      51
-    ])
-  })
-
   onChain("below all stored blocks continues from the start block", function* (chain) {
     yield* TestClock.setTime(hourAfter(chain))
     yield* watchedPayment(alice)
@@ -77,7 +65,7 @@ describe("a reorg", () => {
     chain.mine(coin(alice, 2n))
     chain.mineMany(5)
     yield* readTo(14)
-    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([
+    expect(yield* money).toEqual([
       ["2", 1],
       ["1", 0]
     ])
@@ -105,63 +93,6 @@ describe("a reorg", () => {
     expect(yield* counted).toEqual([[12, after.hash, 1]])
   })
 
-  onRealChain("that is longer than the block range is one commit", { confirmations: 30 }, function* (chain) {
-    const paid = token(usdc, alice, 100n)
-    const payment = yield* watchedPayment(alice, { currency: "USDC" })
-    const announced = yield* Announced
-    chain.mine()
-    chain.mine(paid)
-    yield* readTo(12)
-    expect(announced).toEqual(["detecting"])
-    // The block range is one block from here on.
-    let refused = 0
-    chain.intercept = (batch) => {
-      chain.failure = undefined
-      const logs = batch.find(({ method }) => method === "eth_getLogs")
-      const { fromBlock, toBlock } = (logs?.params[0] ?? {}) as { fromBlock?: string; toBlock?: string }
-      if (refused >= 7 || fromBlock === toBlock) return
-      refused++
-      chain.failure = "too_large"
-    }
-    chain.mineMany(8)
-    yield* pass("1 minute")
-    expect(refused).toBe(7)
-    yield* upTo(20)
-    chain.rollback(9)
-    chain.mineMany(8)
-    chain.mine(paid)
-    chain.mine()
-    yield* pass("5 seconds")
-    yield* upTo(21)
-    expect((yield* paymentById(payment.id))?.status).toBe("detecting")
-    expect(announced).toEqual(["detecting"])
-  })
-
-  onRealChain(
-    "that mines native coin again, below the payment's first block, orphans nothing",
-    { height: 12, chain: "base", confirmations: 30 },
-    function* (chain) {
-      const paid = coin(alice, 100n)
-      withReceipts(chain)
-      yield* watch
-      yield* upTo(12)
-      const payment = yield* pay(alice, { chain: "base" })
-      const announced = yield* Announced
-      chain.mine(paid)
-      yield* Effect.raceFirst(upTo(13), Effect.forever(second))
-      yield* Effect.raceFirst(
-        until(paymentById(payment.id), (now) => now?.status === "detecting"),
-        Effect.forever(second)
-      )
-      chain.rollback(3)
-      chain.mine(paid)
-      chain.mineMany(3)
-      yield* Effect.raceFirst(upTo(14), Effect.forever(second))
-      expect(yield* paymentById(payment.id)).toMatchObject({ status: "detecting", amountReceived: 100n })
-      expect(announced).toEqual(["detecting"])
-    }
-  )
-
   onChain(
     "is not missed while one node of a load balancer lacks the last block that was read",
     { chain: "base" },
@@ -183,4 +114,75 @@ describe("a reorg", () => {
       expect((yield* ledger).map(({ canonical }) => canonical)).toEqual([0])
     }
   )
+})
+
+it.scoped.each([1, 2])(
+  "a reorg that removes the only, confirmed payment makes it fail once the new branch is final: providers: %d",
+  (count) => {
+    const first = new ModelChain(10)
+    const nodes = [first, ...(count === 2 ? [first.twin()] : [])] as const
+    return Effect.gen(function* () {
+      for (const node of nodes) node.finalized = 8
+      const { id } = yield* watchedUsdc()
+      yield* next(first, token(usdc, alice, 5n))
+      yield* next(first)
+      yield* next(first)
+      yield* until(stateOf(id), (state) => state === "confirmed 5")
+      first.rollback(3)
+      first.mineMany(5)
+      yield* pass("4 minutes")
+      yield* upTo(15)
+      yield* pass("5 minutes")
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+      // One provider can invent the tag: alone it makes no shallow block final.
+      for (const node of nodes) node.finalized = 11
+      first.mine()
+      yield* pass("5 minutes")
+      expect(yield* stateOf(id)).toBe("confirmed 5")
+      first.mineMany(8)
+      yield* pass("1 minute")
+      first.mine()
+      yield* pass("4 minutes")
+      expect(yield* stateOf(id)).toBe("failed reorged")
+      // The chain is polled slowly again.
+      const asked = first.batches.length
+      yield* pass("3 minutes")
+      expect(first.batches.length - asked).toBeLessThan(20)
+    }).pipe(aroundSomeReal(nodes))
+  }
+)
+
+it.scoped.each([
+  ["a reorg of blocks without their confirmations is followed from any provider", { depth: 2, finalized: 10 }, true],
+  ["a reorg of a block with its confirmations is refused from one provider alone", { depth: 3, finalized: 10 }, false],
+  ["a reorg of a block above the final ones is followed at once, from any provider", { depth: 1, finalized: 12 }, true],
+  ["a reorg of a final block is refused from one provider alone", { depth: 1, finalized: 13 }, false]
+] as const)("%s", ([, { depth, finalized }, followed]) => {
+  const forked = new ModelChain(10)
+  const lagging = new ModelChain(-1, [...forked.blocks])
+  const final = Effect.flatMap(Reader, (reader) =>
+    reader.get<{ number: number | null }>("SELECT finalized_number AS number FROM scans")
+  )
+  return Effect.gen(function* () {
+    yield* watchedPayment(alice)
+    yield* next(forked)
+    yield* next(forked)
+    yield* next(forked, token(usdc, alice, 5n))
+    forked.finalized = finalized
+    yield* pass("1 minute")
+    yield* until(final, (row) => row?.number === finalized)
+    yield* upTo(13)
+    lagging.blocks.push(...forked.blocks.slice(11))
+    // It is no longer in cooldown for the blocks that it lacked.
+    yield* pass("1 minute")
+    forked.rollback(depth)
+    forked.mineMany(depth + 1)
+    yield* second
+    const [state] = yield* until(
+      Effect.zip(health, scanned),
+      ([now, scan]) => now?.providers[0]?.healthy === false || scan?.head_number === 14
+    )
+    expect(state?.providers[0]).toMatchObject({ healthy: followed })
+    expect(yield* money).toEqual([["5", followed ? 0 : 1]])
+  }).pipe(aroundSome([forked, lagging]))
 })

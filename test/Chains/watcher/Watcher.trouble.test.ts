@@ -55,19 +55,6 @@ describe("a provider in trouble", () => {
     expect(yield* upTo(260)).toMatchObject({ ready: true, head: 260 })
   })
 
-  onTwo("that starts to serve another chain goes into cooldown, and the other one serves", function* (first) {
-    yield* watchedPayment(alice, { currency: "USDC" })
-    first.chainId = 1
-    first.distort = ({ method }, answer) =>
-      method === "eth_getBlockByNumber"
-        ? { ...(answer as object), hash: `0x${"1".repeat(64)}`, parentHash: `0x${"2".repeat(64)}` }
-        : answer
-    first.mine(token(usdc, alice, 5n))
-    yield* Effect.raceFirst(committedTo(11), Effect.forever(second))
-    expect((yield* ledger).map(({ amount, canonical }) => [amount, canonical])).toEqual([["5", 1]])
-    expect((yield* health)?.providers[0]?.reason).toContain("serves chain 1, and chains.ethereum.test is chain 77")
-  })
-
   onChain("that lags makes the watcher wait: nothing is orphaned", function* (chain) {
     yield* watchedPayment(alice)
     chain.mine(coin(alice, 1n))

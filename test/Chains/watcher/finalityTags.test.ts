@@ -1,18 +1,17 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Either, Layer } from "effect"
+import { Effect, Either, Layer } from "effect"
 import { makeClient, Rpc } from "../../../src/Chains/rpc/Rpc.ts"
 import { findTagged } from "../../../src/Chains/watcher/finalityTags.ts"
 import { examinePolicies } from "../../../src/Doctor/chains.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { change } from "../../lib/rows.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
-import { alice, aroundSome, health, second, upTo, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
+import { alice, health, second, upTo, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
 import { notingSettlement, pass, pay, scanned, until, watch, world } from "../world.ts"
 import { onChain, onTwo } from "./onChain.ts"
 
 const settings = { ...withTwo, policies: [{ aboveUsd: "100", require: "finalized" as const }] }
-const everyTenSeconds = { ...settings, pollInterval: Duration.seconds(10) }
 const finalized = Effect.flatMap(Reader, (reader) =>
   reader.get<{ finalized: number | null }>("SELECT finalized_number AS finalized FROM scans")
 )
@@ -20,78 +19,6 @@ const finalized = Effect.flatMap(Reader, (reader) =>
 const hours = (count: number) => count * 360
 
 describe("a tag that a policy requires", () => {
-  it.scoped.each([
-    ["the other one of two", 2, 1],
-    ["the serving one of three", 3, 0],
-    ["the second one of three", 3, 1],
-    ["the last one of three", 3, 2]
-  ] as const)("and that only %s providers reports counts after ten minutes", ([, count, reporting]) => {
-    const first = new ModelChain(10)
-    const nodes = [first, first.twin(), first.twin()]
-    for (const node of nodes.slice(reporting, reporting + 1)) node.finalized = 7
-    return Effect.gen(function* () {
-      yield* watchedPayment(alice)
-      yield* pass("9 minutes")
-      expect((yield* finalized)?.finalized).toBe(null)
-      expect(yield* upTo(10)).toMatchObject({
-        ready: true,
-        reason: expect.stringMatching(/only one provider reports the tag "finalized".*Remedy: .*rpc_urls/)
-      })
-      yield* pass("2 minutes")
-      expect((yield* finalized)?.finalized).toBe(7)
-      expect(yield* upTo(10)).not.toHaveProperty("reason")
-    }).pipe(aroundSome(nodes.slice(0, count), everyTenSeconds))
-  })
-
-  onTwo("and that two providers report by turns counts for neither", everyTenSeconds, function* (first, other) {
-    yield* watchedPayment(alice)
-    for (let turn = 0; turn < 4; turn++) {
-      const [one, none] = turn % 2 === 0 ? [first, other] : [other, first]
-      one.finalized = 7
-      none.finalized = undefined
-      yield* pass("6 minutes")
-      expect((yield* finalized)?.finalized).toBe(null)
-    }
-    yield* pass("5 minutes")
-    expect((yield* finalized)?.finalized).toBe(7)
-  })
-
-  onTwo(
-    "and that the other provider does not know for a while does not count at once",
-    everyTenSeconds,
-    function* (first, other) {
-      for (const node of [first, other]) node.finalized = 7
-      yield* watchedPayment(alice)
-      yield* until(finalized, (row) => row?.finalized === 7)
-      first.finalized = 10
-      for (let blip = 0; blip < 3; blip++) {
-        other.finalized = undefined
-        yield* pass("9 minutes")
-        expect((yield* finalized)?.finalized).toBe(7)
-        other.finalized = 7
-        yield* pass("1 minute")
-        expect((yield* finalized)?.finalized).toBe(7)
-      }
-      other.finalized = undefined
-      yield* pass("11 minutes")
-      expect((yield* finalized)?.finalized).toBe(10)
-    }
-  )
-
-  onTwo(
-    "and that the other provider does not report, being silent, counts after ten minutes",
-    everyTenSeconds,
-    function* (first, other) {
-      yield* watchedPayment(alice)
-      other.failure = "unreachable"
-      first.finalized = 7
-      yield* pass("5 minutes")
-      expect((yield* finalized)?.finalized).toBe(null)
-      yield* pass("10 minutes")
-      expect((yield* finalized)?.finalized).toBe(7)
-    }
-  )
-
   onTwo("and that no provider knows makes the chain not ready until one does", settings, function* (_, other) {
     yield* watch
     const now = yield* until(health, (state) => state?.reason !== undefined)

@@ -3,16 +3,14 @@ import { Effect, type Layer, type Scope } from "effect"
 import type { YieldWrap } from "effect/Utils"
 import type { ChainSettings } from "../../../src/Settings.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
-import { around, aroundReal, aroundTwo, withTokens } from "../around.ts"
+import { around, aroundTwo, withTokens } from "../around.ts"
 import { ModelChain, modelRpc } from "../ModelChain.ts"
-import { type Announced, notingSettlement, world } from "../world.ts"
+import { notingSettlement, world } from "../world.ts"
 
 type World = Layer.Layer.Success<ReturnType<typeof world<never, never, never>>> | Scope.Scope
 type Test<Services> = Effect.Effect<void, unknown, Services>
-type Steps<Services> = (
-  chain: ModelChain,
-  other: ModelChain
-) => Generator<YieldWrap<Effect.Effect<unknown, unknown, Services>>, void, never>
+type Step = YieldWrap<Effect.Effect<unknown, unknown, World>>
+type Steps = (chain: ModelChain, other: ModelChain) => Generator<Step, void, never>
 
 /** Settings of the chain, where they differ from `withTokens`. */
 interface Options extends Partial<ChainSettings> {
@@ -21,14 +19,14 @@ interface Options extends Partial<ChainSettings> {
 }
 
 const testIn =
-  <Services>(
+  (
     provided: (
       chain: ModelChain,
       other: ModelChain,
       settings: ChainSettings
-    ) => (test: Test<Services>) => Test<Scope.Scope>
+    ) => (test: Test<World>) => Test<Scope.Scope>
   ) =>
-  (title: string, ...rest: readonly [Steps<Services>] | readonly [Options, Steps<Services>]) => {
+  (title: string, ...rest: readonly [Steps] | readonly [Options, Steps]) => {
     const [{ height = 10, ...over }, steps] = rest.length === 1 ? [{} as Options, rest[0]] : rest
     it.scoped(title, () => {
       const chain = new ModelChain(height)
@@ -41,13 +39,10 @@ const testIn =
  * A test with one model chain, whose settlement only records what is passed to it. Nothing is read before the test lets the
  * watchers run.
  */
-export const onChain = testIn<World>((chain, _, settings) => around(chain, settings))
-
-/** The same, with the real settlement. */
-export const onRealChain = testIn<World | Announced>((chain, _, settings) => aroundReal(chain, settings))
+export const onChain = testIn((chain, _, settings) => around(chain, settings))
 
 /** The same as `onChain`, with two providers of the chain, each with faults of its own. */
-export const onTwo = testIn<World>(aroundTwo)
+export const onTwo = testIn(aroundTwo)
 
 /** A world around several chains, each with a node of its own, by the node's URL. */
 export const aroundChains =
