@@ -35,11 +35,17 @@ const starts = (path) => {
 const suites = readdirSync(join(root, "test"), { recursive: true })
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => join(root, "test", name))
-/** Simulations, and what waits for real time, hashes passwords or floods a server: a third of the time, in six suites. */
-const isLong = (path) =>
-  /\/test\/(fuzz|sim)\/|\/test\/(Http\/bodies|Portal\/(password|flood)|Checkout\/manyStreams\.http)\.test\.ts$/.test(
-    path
-  )
+/** Simulations, long attacks, and what waits for real time, hashes passwords, signs for long or floods a server: half the time. */
+const long = [
+  "test/(fuzz|sim)/",
+  "test/Auth/usage.test",
+  "test/Chains/corroboration/(attacks.*|contradicted|corroborate|evidence|silence).test",
+  "test/Checkout/manyStreams.http.test",
+  "test/Collect/(oneWord|trouble).test",
+  "test/Http/(bodies|withoutKey).test",
+  "test/Portal/(password|flood).test"
+].map((pattern) => new RegExp(`/${pattern}`))
+const isLong = (path) => long.some((pattern) => pattern.test(path))
 const quick = suites.filter((path) => !isLong(path) && !starts(path)).map((path) => relative(root, path))
 
 const started = performance.now()
