@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
-import { TestApi, testApp } from "../lib/api.ts"
+import { apiWithKey, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testRates } from "../lib/settings.ts"
 
@@ -35,8 +35,7 @@ liveSuite(
     })
 
     test("is never the account default, unless the operator gives that a quota", function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* apiWithKey
       const create = (merchantRef: string) => {
         const order = { merchantRef, amount: "1", currency: "ETH", chain: "base" }
         return api.call("POST", "/v1/payments", { key, json: { ...order, metadata: { n: "x".repeat(500) } } })

@@ -95,8 +95,10 @@ const attempt = (payment: Payment, status: number) =>
     }
   })
 
-const endpointsAt = (...paths: ReadonlyArray<string>) =>
-  Effect.forEach(paths, (path) => register(`https://shop.example/${path}`), { concurrency: 1, discard: true })
+const [orders, books] = ["https://shop.example/orders", "https://shop.example/books"]
+
+const endpointsAt = (urls: ReadonlyArray<string>) =>
+  Effect.forEach(urls, (url) => register(url), { concurrency: 1, discard: true })
 
 /** A payment goes through all statuses; `status` is the response of its receivers. */
 const wholeLife = (payment: Payment, at: number, status = 200) =>
@@ -129,19 +131,19 @@ it.scoped.each<
   [
     "ended payments with two endpoints",
     {
-      endpoints: ["orders", "books"],
+      endpoints: [orders, books],
       metadata: (n) => (n * 37) % 900,
       afterwards: (payment, n) => wholeLife(payment, n)
     }
   ],
   [
     "ended payments with a receiver that fails",
-    { endpoints: ["orders"], afterwards: (payment, n) => wholeLife(payment, n, 500) }
+    { endpoints: [orders], afterwards: (payment, n) => wholeLife(payment, n, 500) }
   ],
   [
     "a mix of all of them",
     {
-      endpoints: ["orders"],
+      endpoints: [orders],
       metadata: (n) => (n % 10 === 0 ? 8_000 : (n * 37) % 500),
       ownUrl: () => "https://shop.example/hook",
       afterwards: (payment, n) => (n % 3 === 0 ? nothingMore() : wholeLife(payment, n, n % 3 === 1 ? 200 : 500))
@@ -149,7 +151,7 @@ it.scoped.each<
   ]
 ])("what is counted is within a tenth of what the file grows by: %s", ([, shop]) =>
   onStore(function* () {
-    yield* endpointsAt(...(shop.endpoints ?? []))
+    yield* endpointsAt(shop.endpoints ?? [])
     const before = yield* fileBytes
     const counted = (yield* usage).stored
     for (let n = 0; n < 120; n++) {
@@ -163,7 +165,7 @@ it.scoped.each<
 )
 
 storeTest("what is counted decreases with deletions", function* () {
-  yield* endpointsAt("orders", "books")
+  yield* endpointsAt([orders, books])
   const before = yield* fileBytes
   for (let n = 0; n < 200; n++) yield* wholeLife(yield* inTransaction(yield* add((n * 37) % 900)), n)
   const until = Number.MAX_SAFE_INTEGER
@@ -278,11 +280,7 @@ it.scoped.each<readonly [name: string, attack: Attack]>([
   [
     "as many endpoints with as long URLs as there may be, then payments",
     Effect.gen(function* () {
-      yield* Effect.forEach(
-        Array.from({ length: 50 }, (_, n) => longUrl(n)),
-        (url) => register(url),
-        { concurrency: 1 }
-      )
+      yield* endpointsAt(Array.from({ length: 50 }, (_, n) => longUrl(n)))
       const payments = yield* untilRefused(() => create)
       expect(payments.length).toBeGreaterThan(5)
       yield* failAll(payments)
@@ -301,13 +299,7 @@ it.scoped.each<readonly [name: string, attack: Attack]>([
   [
     "deliveries that wait, then all of their attempts",
     Effect.gen(function* () {
-      yield* Effect.forEach(
-        Array.from({ length: 50 }, (_, n) => `https://h${n}.example/`),
-        (url) => register(url),
-        {
-          concurrency: 1
-        }
-      )
+      yield* endpointsAt(Array.from({ length: 50 }, (_, n) => `https://h${n}.example/`))
       const payments = yield* untilRefused(() =>
         Effect.tap(create, (payment) =>
           Effect.flatMap(move(payment, "detecting", 5), (seen) => move(seen, "expired", 6))
@@ -328,7 +320,7 @@ it.scoped.each<readonly [name: string, attack: Attack]>([
 )
 
 storeTest("beyond its quota responses of receivers are not stored, and payments go on", function* () {
-  yield* endpointsAt("orders")
+  yield* endpointsAt([orders])
   const payment = yield* inTransaction(yield* add(0))
   yield* execute("UPDATE accounts SET quota_bytes = 1")
   yield* wholeLife(payment, 6, 500)

@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { TestApi, testApp } from "../lib/api.ts"
+import { apiWithKey, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
 import { saying } from "./serving.ts"
@@ -77,8 +77,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
   })
 
   test("the body: first its size (413), then its type (415), its JSON (400) and its fields (400)", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const cases: ReadonlyArray<readonly [body: string, type: string | undefined, answer: string]> = [
       [tooLarge, undefined, "413 PAYLOAD_TOO_LARGE"],
       ["{", undefined, "415 UNSUPPORTED_MEDIA_TYPE"],
@@ -100,8 +99,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
   })
 
   test("a query of more than 4096 characters is refused as a whole, of an endpoint without parameters too", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const problemsOf = (path: string, length: number) =>
       Effect.map(
         api.call("GET", `${path}?${"%zz&".repeat(1_024)}=`.slice(0, path.length + 1 + length), { key }),
@@ -133,8 +131,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
   })
 
   test("every response is JSON, must not be cached, and has its own request id; HEAD has the headers of GET", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const answers = yield* Effect.all(
       [
         api.call("GET", "/nowhere"),
@@ -156,5 +153,53 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
     expect([head?.status, head?.text]).toEqual([200, ""])
     expect(head?.headers["content-length"]).toBe(get?.headers["content-length"])
     expect(new Set(answers.map(({ headers }) => headers["x-request-id"])).size).toBe(answers.length)
+  })
+})
+
+liveSuite(testApp(), "a cacheable response", (test) => {
+  const paths = ["/docs", "/docs/payments", "/openapi.json"]
+
+  test("has its own strong ETag, and is not sent to a client that has the current version", function* () {
+    const { call } = yield* TestApi
+    const tags = new Set<string>()
+    for (const path of paths) {
+      const { headers, text } = yield* call("GET", path)
+      const tag = headers.etag ?? ""
+      expect(tag).toMatch(/^"[\w-]{22}"$/)
+      tags.add(tag)
+      const head = yield* call("HEAD", path)
+      expect(head).toMatchObject({ status: 200, text: "", headers: { etag: tag, "cache-control": "no-cache" } })
+      expect(head.headers["content-length"]).toBe(String(Buffer.byteLength(text)))
+      const ask = (method: string, ifNoneMatch: string | ReadonlyArray<string>) =>
+        call(method, path, { headers: { "if-none-match": ifNoneMatch } })
+      for (const has of [tag, `W/${tag}`, "*", `"a", "b,c" ,${tag}`, ['"a"', tag]]) {
+        for (const method of ["GET", "HEAD"]) {
+          const kept = yield* ask(method, has)
+          expect([kept.status, kept.text], `${method} ${has}`).toEqual([304, ""])
+          expect(kept.headers).toMatchObject({ etag: tag, "cache-control": "no-cache" })
+          expect(Object.keys(kept.headers)).not.toContain("content-type")
+          expect(Object.keys(kept.headers)).not.toContain("content-length")
+        }
+      }
+      for (const other of ['"a"', tag.replaceAll('"', ""), `"a,${tag.slice(1)}`, "", "**", "W/"]) {
+        const sent = yield* ask("GET", other)
+        expect([sent.status, sent.text === text], other).toEqual([200, true])
+      }
+    }
+    expect(tags.size).toBe(paths.length)
+  })
+
+  test("other responses are not cacheable: they have no ETag, and a condition has no effect", function* () {
+    const { call, newKey } = yield* TestApi
+    const key = yield* newKey()
+    for (const path of ["/healthz", "/v1/payments", "/docs/search?q=a"]) {
+      const answered = yield* call("GET", path, { key, headers: { "if-none-match": "*" } })
+      expect(answered.status).toBe(200)
+      expect(answered.headers).toMatchObject({ "cache-control": "no-store" })
+      expect(answered.headers.etag).toBeUndefined()
+    }
+    const wrong = yield* call("GET", "/openapi.json?a=1", { headers: { "if-none-match": "*" } })
+    expect(wrong.status).toBe(400)
+    expect((yield* call("POST", "/docs", { headers: { "if-none-match": "*" } })).status).toBe(405)
   })
 })

@@ -8,7 +8,7 @@ import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey } from "../../src/Settings.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, Writer } from "../../src/Sql.ts"
-import { TestApi, testApp } from "../lib/api.ts"
+import { apiWithKey, TestApi, testApp } from "../lib/api.ts"
 import { clockTest, liveSuite } from "../lib/scopedTest.ts"
 import { inTransaction, storeAccount, temporaryDatabase } from "../lib/store.ts"
 
@@ -128,8 +128,7 @@ describe("the stored response", () => {
 
 liveSuite(testApp(), "a POST with an Idempotency-Key", (test, it) => {
   test("that is repeated gets the same response, and nothing is done twice", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const first = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey("a") })
     expect(first.status).toBe(201)
     expect(first.headers["idempotent-replayed"]).toBeUndefined()
@@ -149,8 +148,7 @@ liveSuite(testApp(), "a POST with an Idempotency-Key", (test, it) => {
   })
 
   test("with another body is refused; a refused request can be corrected with the same key", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const send = (json: unknown) => api.call("POST", "/v1/payments", { key, json, headers: withKey("b") })
     const corrected = { ...order, merchantRef: "corrected" }
     expect((yield* send({ ...corrected, amount: "0" })).status).toBe(400)
@@ -179,8 +177,7 @@ liveSuite(testApp(), "a POST with an Idempotency-Key", (test, it) => {
 
   it.effect.each([["", "x".repeat(256)], ["é"]].flat())("that is %j is refused", (bad) =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* apiWithKey
       const answer = yield* api.call("POST", "/v1/payments", { key, json: order, headers: withKey(bad) })
       expect(answer.status).toBe(400)
       expect(answer.body.error.details).toEqual([

@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { shownPrefix } from "../../src/Auth/keyFormat.ts"
 import { Accounts, defaultAccount } from "../../src/Auth.ts"
 import { clientAddressOf } from "../../src/Http/clientAddress.ts"
-import { TestApi, testApp } from "../lib/api.ts"
+import { apiWithKey, TestApi, testApp } from "../lib/api.ts"
 import { liveTestOn } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 
@@ -53,8 +53,7 @@ describe("the rate limits of a key", () => {
   limitedTo(2, 1000)(
     "refuse further requests with 429, before any other check, and count each key separately",
     function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* apiWithKey
       const other = yield* api.newKey()
       for (let i = 0; i < 2; i++) expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
       for (let i = 0; i < 2; i++) {
@@ -89,8 +88,7 @@ describe("the rate limits of a key", () => {
 
 describe("failed authentication", () => {
   limitedTo(100, 1000)("is delayed when repeated, closes its connection, and locks no valid key out", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     for (let i = 0; i < 5; i++) {
       const { headers, status } = yield* api.call("GET", "/v1/payments", { key: "wrong" })
       expect([status, headers.connection]).toEqual([401, "keep-alive"])
@@ -152,25 +150,21 @@ it.each([
   ["", "none"]
 ])("of a key the log shows four random characters at most: %s", (key, shown) => expect(shownPrefix(key)).toBe(shown))
 
-it.live(
+liveTestOn(testApp({ log: { level: "info", format: "json" } }))(
   "refused keys are logged by their beginning with the request's id, and no more than three a minute of a network",
-  () =>
-    Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
-      const lines: Array<string> = []
-      const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(String(line)))
-      const ask = (given: object) => api.call("GET", "/v1/payments", given)
-      const ids: Array<unknown> = []
-      yield* ask({})
-      for (let i = 0; i < 5; i++) ids.push((yield* ask({ key: `${key}x` })).headers["x-request-id"])
-      spy.mockRestore()
-      const refusals = lines
-        .map((line) => JSON.parse(line))
-        .filter(({ message }) => message === "an API key was refused")
-      expect(refusals.map(({ annotations }) => annotations)).toEqual(
-        ids.slice(0, 3).map((requestId) => ({ prefix: `${key.slice(0, 13)}…`, network: "127.0.0.1", requestId }))
-      )
-      expect(lines.join()).not.toContain(key.slice(0, 20))
-    }).pipe(Effect.provide(testApp({ log: { level: "info", format: "json" } })))
+  function* () {
+    const { api, key } = yield* apiWithKey
+    const lines: Array<string> = []
+    const spy = vi.spyOn(console, "error").mockImplementation((line) => void lines.push(String(line)))
+    const ask = (given: object) => api.call("GET", "/v1/payments", given)
+    const ids: Array<unknown> = []
+    yield* ask({})
+    for (let i = 0; i < 5; i++) ids.push((yield* ask({ key: `${key}x` })).headers["x-request-id"])
+    spy.mockRestore()
+    const refusals = lines.map((line) => JSON.parse(line)).filter(({ message }) => message === "an API key was refused")
+    expect(refusals.map(({ annotations }) => annotations)).toEqual(
+      ids.slice(0, 3).map((requestId) => ({ prefix: `${key.slice(0, 13)}…`, network: "127.0.0.1", requestId }))
+    )
+    expect(lines.join()).not.toContain(key.slice(0, 20))
+  }
 )

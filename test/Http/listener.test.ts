@@ -1,10 +1,10 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { Patience } from "../../src/Telemetry/patience.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
-import { clockTest, liveTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest, liveTestOn } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
 import { answered, anyPort, connected, empty, get, lastError, saying, tell } from "./serving.ts"
 
@@ -193,14 +193,12 @@ describe("at a shutdown", () => {
   })
 })
 
-it.scopedLive("while a port is taken the listener is not ready, and says which", () =>
-  Effect.gen(function* () {
-    const { health } = yield* Workers
-    const taken = yield* serveHttp(tell, anyPort)
-    expect(yield* health).toEqual([{ name: "listener", ready: true }])
-    yield* Effect.flip(Effect.provideService(serveHttp(tell, taken), Patience, Duration.zero))
-    expect(yield* health).toEqual([
-      { name: "listener", ready: false, reason: expect.stringContaining(`127.0.0.1:${taken.port}: the port is taken`) }
-    ])
-  }).pipe(Effect.provide(Workers.layer))
-)
+liveTestOn(Workers.layer)("while a port is taken the listener is not ready, and says which", function* () {
+  const { health } = yield* Workers
+  const taken = yield* serveHttp(tell, anyPort)
+  expect(yield* health).toEqual([{ name: "listener", ready: true }])
+  yield* Effect.flip(Effect.provideService(serveHttp(tell, taken), Patience, Duration.zero))
+  expect(yield* health).toEqual([
+    { name: "listener", ready: false, reason: expect.stringContaining(`127.0.0.1:${taken.port}: the port is taken`) }
+  ])
+})

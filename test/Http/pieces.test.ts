@@ -1,9 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Logger, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
-import { clockTest, liveTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest, scopedTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
 import { answered, anyPort, connected, get, saying } from "./serving.ts"
 
@@ -147,21 +147,20 @@ clockTest("unread responses of one client are limited in bytes, without effect o
   yield* answered(dial(address), get("/"), /short/)
 })
 
-it.scoped(
+scopedTest(Logger.remove(Logger.defaultLogger))(
   "a streamed file that breaks off is cut off, so that a part cannot pass for the whole; an event stream ends",
-  () =>
-    Effect.gen(function* () {
-      const rest = Stream.concat(Stream.make("first half,"), Stream.die("the store is gone"))
-      const bodyOf = (type: string) =>
-        Effect.gen(function* () {
-          const headers = { "content-type": type, connection: "close" }
-          const client = yield* connected(() => Effect.succeed({ status: 200, headers, text: "", rest }))
-          client.write(get("/"))
-          return yield* client.closed
-        })
-      // The last chunk of a whole body has the length zero.
-      const whole = /first half,\r\n0\r\n\r\n$/
-      expect(yield* bodyOf("text/csv")).toMatch(/first half,(\r\n)?$/)
-      expect(yield* bodyOf("text/event-stream")).toMatch(whole)
-    }).pipe(Effect.provide(Logger.remove(Logger.defaultLogger)))
+  function* () {
+    const rest = Stream.concat(Stream.make("first half,"), Stream.die("the store is gone"))
+    const bodyOf = (type: string) =>
+      Effect.gen(function* () {
+        const headers = { "content-type": type, connection: "close" }
+        const client = yield* connected(() => Effect.succeed({ status: 200, headers, text: "", rest }))
+        client.write(get("/"))
+        return yield* client.closed
+      })
+    // The last chunk of a whole body has the length zero.
+    const whole = /first half,\r\n0\r\n\r\n$/
+    expect(yield* bodyOf("text/csv")).toMatch(/first half,(\r\n)?$/)
+    expect(yield* bodyOf("text/event-stream")).toMatch(whole)
+  }
 )

@@ -9,7 +9,7 @@ import type { Respond } from "../../src/Http/respond.ts"
 import { stranger } from "../../src/Http/Visitors.ts"
 import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
-import { type Answered, TestApi, testApp } from "../lib/api.ts"
+import { type Answered, apiWithKey, TestApi, testApp } from "../lib/api.ts"
 import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, get, saying, statuses } from "./serving.ts"
@@ -186,8 +186,7 @@ const askMany = (ask: (i: number) => Effect.Effect<Answered>, count: number, con
 
 it.effect("clients without a key that send too many requests wait, a key at the same address does not", () =>
   Effect.gen(function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const paths = ["/readyz", "/healthz", "/docs", "/openapi.json", "/nothing", "/pay/x"]
     // By the test clock a request takes no time of its own, but a tenth of a millisecond for being sent.
     const ask = (i: number) => api.call("GET", paths[i % paths.length] ?? "")

@@ -6,38 +6,36 @@ import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { watchPauses } from "../../src/Telemetry/pauses.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
-import { clockTest } from "../lib/scopedTest.ts"
+import { clockTest, scopedTest } from "../lib/scopedTest.ts"
 
-it.scoped("a clock step is logged with its size, and counted; a slewed clock is not", () =>
-  Effect.gen(function* () {
-    const { lines, logger } = collected()
-    let setBy = 0
-    const clock = yield* Effect.clock
-    const moved: Clock.Clock = {
-      ...clock,
-      [Clock.ClockTypeId]: clock[Clock.ClockTypeId],
-      sleep: (time) => clock.sleep(time),
-      currentTimeNanos: Effect.suspend(() => clock.currentTimeNanos),
-      unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
-      unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + setBy,
-      currentTimeMillis: Effect.map(
-        Effect.suspend(() => clock.currentTimeMillis),
-        (now) => now + setBy
-      )
-    }
-    yield* Effect.forkScoped(watchClock).pipe(Effect.withClock(moved), Effect.provide(logger))
-    for (const change of [0, 1_500, 3_600_000, 0, -7_200_000]) {
-      setBy += change
-      yield* TestClock.adjust("1 second")
-    }
-    expect(lines.map(({ annotations, level }) => [level, annotations["bySeconds"]])).toEqual([
-      ["WARN", 3_601.5],
-      ["WARN", -7_200]
-    ])
-    const { clockJumps } = yield* Metrics
-    expect(clockJumps.family.samples).toEqual([{ labels: {}, value: 2 }])
-  }).pipe(Effect.provide(Metrics.layer))
-)
+scopedTest(Metrics.layer)("a clock step is logged with its size, and counted; a slewed clock is not", function* () {
+  const { lines, logger } = collected()
+  let setBy = 0
+  const clock = yield* Effect.clock
+  const moved: Clock.Clock = {
+    ...clock,
+    [Clock.ClockTypeId]: clock[Clock.ClockTypeId],
+    sleep: (time) => clock.sleep(time),
+    currentTimeNanos: Effect.suspend(() => clock.currentTimeNanos),
+    unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
+    unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + setBy,
+    currentTimeMillis: Effect.map(
+      Effect.suspend(() => clock.currentTimeMillis),
+      (now) => now + setBy
+    )
+  }
+  yield* Effect.forkScoped(watchClock).pipe(Effect.withClock(moved), Effect.provide(logger))
+  for (const change of [0, 1_500, 3_600_000, 0, -7_200_000]) {
+    setBy += change
+    yield* TestClock.adjust("1 second")
+  }
+  expect(lines.map(({ annotations, level }) => [level, annotations["bySeconds"]])).toEqual([
+    ["WARN", 3_601.5],
+    ["WARN", -7_200]
+  ])
+  const { clockJumps } = yield* Metrics
+  expect(clockJumps.family.samples).toEqual([{ labels: {}, value: 2 }])
+})
 
 clockTest(
   "a pause of the process is logged with its length, also where a timer ran before the signal arrived",
@@ -72,8 +70,9 @@ clockTest(
   }
 )
 
-it.scoped("a process out of descriptors is not ready, logs it once a minute, and once when they are free again", () =>
-  Effect.gen(function* () {
+scopedTest(Workers.layer)(
+  "a process out of descriptors is not ready, logs it once a minute, and once when they are free again",
+  function* () {
     const { lines, logger } = collected()
     let found: Descriptors | undefined = { open: 57, limit: 64 }
     yield* Effect.forkScoped(watchDescriptors(() => found)).pipe(Effect.provide(logger))
@@ -91,7 +90,7 @@ it.scoped("a process out of descriptors is not ready, logs it once a minute, and
     yield* TestClock.adjust("10 seconds")
     expect(lines.map(({ level }) => level)).toEqual(["ERROR", "ERROR", "ERROR", "INFO"])
     expect(lines[0]?.annotations).toMatchObject({ open: 64, limit: 64, service: "descriptors" })
-  }).pipe(Effect.provide(Workers.layer))
+  }
 )
 
 it("the descriptors of this process are counted", () => {

@@ -6,7 +6,7 @@ import { requiredPermissions } from "../../src/Auth/Api.ts"
 import { Keys } from "../../src/Auth.ts"
 import * as AuditRepo from "../../src/Operations/AuditRepo.ts"
 import { Reader } from "../../src/Sql.ts"
-import { problemsIn, TestApi, testApp } from "../lib/api.ts"
+import { apiWithKey, problemsIn, TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testWebhooks } from "../lib/settings.ts"
 
@@ -55,8 +55,7 @@ it("every operation of the API that administers is in the table", () => {
 
 liveSuite(app, "webhook endpoints over HTTP", (test, it) => {
   test("an endpoint is made, listed and deleted once, in its mode; its secret is never shown", function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const made = yield* api.call("POST", "/v1/webhooks", { key, json: endpoint() })
     expect(made.status).toBe(201)
     expect(made.body).toEqual({
@@ -108,8 +107,7 @@ liveSuite(app, "webhook endpoints over HTTP", (test, it) => {
     ]
   ] as const)("%s %s", ([path, rule, values]) =>
     Effect.gen(function* () {
-      const api = yield* TestApi
-      const key = yield* api.newKey()
+      const { api, key } = yield* apiWithKey
       for (const value of values) {
         const field = path.replace(/\[.*/, "")
         const answer = yield* api.call("POST", "/v1/webhooks", { key, json: endpoint({ [field]: value }) })
@@ -183,8 +181,7 @@ const next = "whsec_fedcba9876543210"
 
 liveSuite(app, "a change of a webhook endpoint over HTTP", (test, it) => {
   const registered = Effect.gen(function* () {
-    const api = yield* TestApi
-    const key = yield* api.newKey()
+    const { api, key } = yield* apiWithKey
     const json = endpoint({ url: "https://192.0.2.1/hook" })
     const { body } = yield* api.call("POST", "/v1/webhooks", { key, json })
     const change = (json: unknown, headers = {}) => api.call("PATCH", `/v1/webhooks/${body.id}`, { key, json, headers })

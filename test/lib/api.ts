@@ -118,3 +118,6 @@ export const testApp = (over: Partial<SettingsShape> = {}) =>
       )
     )
   )
+
+/** The API, and a key of the default account and the test mode. */
+export const apiWithKey = Effect.flatMap(TestApi, (api) => Effect.map(api.newKey(), (key) => ({ api, key })))
