@@ -9,37 +9,24 @@ import { EventStreams, TooManyStreams } from "../../src/Events/EventStreams.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Housekeeping } from "../../src/Housekeeping.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
-import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, migratedDatabase, rows } from "../lib/store.ts"
 import { merchant, newPayment, publish, stubClient, untilStored, webhooksOn } from "../lib/webhooks.ts"
 
 /** On a new store; no webhook is registered, and so none is sent. */
 const test = scopedTest(
   Layer.unwrapScoped(
-    Effect.map(temporaryDatabase, (path) =>
-      Layer.merge(EventStreams.layer, Housekeeping.layer).pipe(
-        Layer.provideMerge(Keys.layer),
-        Layer.provideMerge(
-          webhooksOn(
-            path,
-            stubClient(() => Effect.succeed({ status: 200 }))
-          )
-        )
-      )
-    )
+    Effect.map(migratedDatabase, (path) => {
+      const client = stubClient(() => Effect.succeed({ status: 200 }))
+      const streams = Layer.merge(EventStreams.layer, Housekeeping.layer)
+      return streams.pipe(Layer.provideMerge(Keys.layer), Layer.provideMerge(webhooksOn(path, client)))
+    })
   )
 )
 
 const other: Owner = { account: AccountId.make("other"), mode: "test" }
 
-const addOther = Effect.flatMap(Writer, (writer) =>
-  writer.write(
-    Effect.flatMap(Tx, (tx) =>
-      tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Other', 0)", [other.account])
-    )
-  )
-)
+const addOther = execute("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Other', 0)", [other.account])
 
 const newKey = (owner: Owner = merchant, expiresIn?: Duration.Duration) =>
   Effect.flatMap(Keys, (keys) => keys.create({ ...owner, name: "test", permissions, expiresIn }))
@@ -57,8 +44,8 @@ const open = (owner?: Owner, position?: Position) =>
 
 const idsIn = (piece: string): ReadonlyArray<string> => Array.from(piece.matchAll(/^id: (.*)$/gm), ([, id = ""]) => id)
 
-const storedIds = Effect.flatMap(Reader, (reader) =>
-  Effect.map(reader.all<{ id: EventId }>("SELECT id FROM events ORDER BY sequence"), (rows) => rows.map(({ id }) => id))
+const storedIds = Effect.map(rows<{ id: EventId }>("SELECT id FROM events ORDER BY sequence"), (all) =>
+  all.map(({ id }) => id)
 )
 
 /** Announces a payment as this owner's; returns the id of its event. */
@@ -213,16 +200,6 @@ describe("a position older than the retention of events", () => {
 })
 
 describe("a stream ends", () => {
-  test("with the revocation of its key, without any later event", function* () {
-    const { record } = yield* newKey()
-    const stream = yield* openWith(record)
-    yield* stream.next
-    yield* (yield* Keys).revoke(record.id)
-    yield* happen()
-    yield* stream.ended
-    expect(yield* stream.waiting).toBe(0)
-  })
-
   test("with a change of the addresses that its key may be used from", function* () {
     const { record } = yield* newKey()
     const stream = yield* openWith(record)

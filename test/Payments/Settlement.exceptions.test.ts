@@ -1,29 +1,35 @@
 import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
-import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
+import * as UnshownReceipts from "../../src/Chains/corroboration/UnshownReceiptsRepo.ts"
+import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Receipts from "../../src/Payments/ReceiptsRepo.ts"
-import { Reader, Tx, Writer } from "../../src/Sql.ts"
+import { Reader } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
-import { execute } from "../lib/store.ts"
+import { execute, inTransaction, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import {
+  after,
+  afterScan,
   alarmedAbout,
   alarms,
+  block,
   confirmations,
   confirmedOnce,
+  corroborate,
   elsewhere,
   exceptions,
+  kindsOf,
   lastOnTime,
   look,
   losePayment,
   lost,
   network,
   scanTo,
+  shows,
   start,
   startScans,
-  startWith,
   test,
   tick,
   transfer,
@@ -31,70 +37,38 @@ import {
   withChains
 } from "./settling.ts"
 
-test("money beyond the amount, paid again and late is an exception each and leaves a confirmed payment unchanged", function* () {
-  const payment = yield* start
-  yield* tick({ head: 130, transfers: [transfer(120, 1100n)] })
-  expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
-  yield* TestClock.adjust("1 second")
-  yield* tick({ head: 140, transfers: [transfer(135, 30n)] })
-  yield* TestClock.adjust("1 second")
-  yield* tick({ head: lastOnTime + 9, transfers: [transfer(lastOnTime + 5, 40n)] })
-  expect(yield* exceptions(payment)).toEqual([
-    "open overpaid 100 0xt120",
-    "open overpaid 30 0xt135",
-    `open late 40 0xt${lastOnTime + 5}`
-  ])
-  const after = yield* look(payment)
-  expect(after.payment).toMatchObject({ status: "confirmed", amountReceived: 1100n, txHash: "0xt120" })
-  expect(after.events).toHaveLength(2)
-  expect(alarms).toEqual([])
-})
+const end = lastOnTime + confirmations
 
-test("an overpayment becomes an exception when the payment is confirmed, also by a scan without new receipts", function* () {
+test("what is beyond the amount, paid again and late is an exception each from the confirmation on, and changes no payment", function* () {
   const payment = yield* start
   yield* tick({ head: 120, transfers: [transfer(120, 1100n)] })
-  expect(yield* exceptions(payment)).toEqual([])
+  yield* shows(payment, "detecting")
   yield* tick({ head: 122 })
-  expect(yield* exceptions(payment)).toEqual(["open overpaid 100 0xt120"])
+  yield* tick({ head: 140, transfers: [transfer(135, 30n)] })
+  yield* tick({ head: lastOnTime + 9, transfers: [transfer(lastOnTime + 5, 40n)] })
+  const further = ["open overpaid 30 0xt135", `open late 40 0xt${lastOnTime + 5}`]
+  yield* shows(payment, "confirmed", "open overpaid 100 0xt120", ...further)
+  expect((yield* look(payment)).payment).toMatchObject({ amountReceived: 1100n, txHash: "0xt120" })
+  expect([yield* kindsOf(payment), alarms]).toEqual([["detecting", "confirmed"], []])
 })
 
 test("late money for an expired payment is an exception, money found late also an alarm, and neither changes its status", function* () {
   const payment = yield* start
-  const end = lastOnTime + confirmations
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(end + 5, 1000n))
   expect(alarms).toEqual([])
   yield* scanTo(end + 19, transfer(200, 1000n))
-  expect(yield* exceptions(payment)).toEqual([`open late 1000 0xt${end + 5}`, "open found_late 1000 0xt200"])
+  yield* shows(payment, "expired", `open late 1000 0xt${end + 5}`, "open found_late 1000 0xt200")
   expect(alarms).toEqual([expect.stringContaining("found after its payment had ended")])
   expect(alarmedAbout).toEqual([
     { service: "settlement", payment: payment.id, chain: "base", amount: "1000", currency: "ETH", txHash: "0xt200" }
   ])
-  const after = yield* look(payment)
-  expect(after.payment).toMatchObject({ status: "expired", amountReceived: undefined })
-  expect(after.events.map((event) => event.kind)).toEqual(["payment.expired"])
-})
-
-test("an exception whose money is orphaned is gone and opens again with the money; a decided one stays decided", function* () {
-  const payment = yield* confirmedOnce
-  const late = transfer(lastOnTime + 5, 40n)
-  yield* tick({ head: lastOnTime + 5, transfers: [late] })
-  yield* tick({ head: lastOnTime + 6, ancestor: lastOnTime + 4 })
-  expect(yield* exceptions(payment)).toEqual([`gone late 40 ${late.txHash}`])
-  yield* tick({ head: lastOnTime + 7, transfers: [{ ...transfer(lastOnTime + 7, 40n), txHash: late.txHash }] })
-  expect(yield* exceptions(payment)).toEqual([`open late 40 ${late.txHash}`])
-
-  const stored = yield* Exceptions.ofPayment(yield* Reader, payment.id)
-  const writer = yield* Writer
-  yield* writer.write(Effect.forEach(stored, (one) => Exceptions.sendBack(one, one.amount, 1)))
-  yield* tick({ head: lastOnTime + 8, ancestor: lastOnTime + 6 })
-  yield* tick({ head: lastOnTime + 8, transfers: [{ ...transfer(lastOnTime + 8, 40n), txHash: late.txHash }] })
-  expect(yield* exceptions(payment)).toEqual([`refunded late 40 ${late.txHash}`])
+  expect((yield* look(payment)).payment?.amountReceived).toBeUndefined()
+  expect(yield* kindsOf(payment)).toEqual(["expired"])
 })
 
 test("money at the address of a lost payment is an exception without a payment, and gone after a reorg", function* () {
   yield* start
-  const writer = yield* Writer
   yield* losePayment()
   yield* tick({ head: 130, transfers: [{ ...transfer(120, 5n), address: lost.toLowerCase() }] })
   const unknown = Effect.flatMap(Reader, (reader) => Exceptions.unknownAt(reader, network, lost.toLowerCase()))
@@ -103,7 +77,7 @@ test("money at the address of a lost payment is an exception without a payment, 
   ])
   expect(alarms).toEqual([expect.stringContaining("lost copy")])
   // A commit that touches nothing of it does not read it.
-  yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE exceptions SET amount = '4'")))
+  yield* execute("UPDATE exceptions SET amount = '4'")
   yield* tick({ head: 131 })
   expect(alarms).toHaveLength(1)
   expect(yield* unknown).toMatchObject([{ status: "open", amount: 4n }])
@@ -133,75 +107,42 @@ const one = lost
 const two = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
 const ofLive = "0x90F79bf6EB2c4f870365E785982E1f101E93b906"
 
-const stored = Effect.flatMap(Reader, (reader) =>
-  reader.all("SELECT address, chain, mode, amount, outcome FROM exceptions ORDER BY length(amount), amount")
-)
+const stored = rows("SELECT address, chain, mode, amount, outcome FROM exceptions ORDER BY length(amount), amount")
 
-scopedTest(withChains({}, elsewhere, live))(
-  "money of lost payments is kept apart by address, chain and mode",
-  function* () {
-    yield* start
-    yield* losePayment(one, "test", 7)
-    yield* losePayment(two, "test", 8)
-    yield* losePayment(ofLive, "live", 9)
-    yield* startScans(100, elsewhere, live)
-    const to = (address: string) => ({ address: address.toLowerCase() })
-    yield* tick({ head: 130, on: live, transfers: [transfer(120, 8n, to(ofLive))] })
-    yield* tick({ head: 130, on: elsewhere, transfers: [{ ...usdcElsewhere(120, 7n), ...to(one) }] })
-    yield* tick({ head: 130, transfers: [transfer(120, 5n, to(one)), transfer(125, 6n, to(two))] })
-    yield* tick({ head: 131, ancestor: 124 })
-    expect(yield* stored).toEqual([
-      { ...to(one), chain: "base", mode: "test", amount: "5", outcome: null },
-      { ...to(two), chain: "base", mode: "test", amount: "6", outcome: "gone" },
-      { ...to(one), chain: "optimism", mode: "test", amount: "7", outcome: null },
-      { ...to(ofLive), chain: "base", mode: "live", amount: "8", outcome: null }
-    ])
-    const about = { service: "settlement", chain: "base", mode: "test", currency: "ETH" }
-    expect(alarmedAbout).toEqual([
-      { ...about, mode: "live", ...to(ofLive), amount: "8", txHash: "0xt120" },
-      { ...about, chain: "optimism", ...to(one), amount: "7", currency: "USDC", txHash: "0xt120" },
-      { ...about, ...to(one), amount: "5", txHash: "0xt120" },
-      { ...about, ...to(two), amount: "6", txHash: "0xt125" }
-    ])
-  }
-)
-
-const paidInUsdc = { currency: "USDC" } as const
-const usdc = (number: number, amount: bigint, over: Partial<DatedTransfer> = {}) =>
-  transfer(number, amount, { ...paidInUsdc, position: `log:${number}`, ...over })
-const ended = lastOnTime + confirmations
-
-test("coin stays an exception when a token follows it", function* () {
-  const payment = yield* startWith(paidInUsdc)
-  yield* scanTo(ended + 10)
-  yield* scanTo(ended + 30, transfer(ended + 20, 10n))
-  yield* scanTo(ended + 50, usdc(ended + 40, 1n))
-  expect(yield* exceptions(payment)).toEqual([`open wrong_token 10 0xt${ended + 20}`, `open late 1 0xt${ended + 40}`])
+const testOfNetworks = scopedTest(withChains({}, elsewhere, live))
+testOfNetworks("money of lost payments is kept apart by address, chain and mode", function* () {
+  yield* start
+  yield* losePayment(one, "test", 7)
+  yield* losePayment(two, "test", 8)
+  yield* losePayment(ofLive, "live", 9)
+  yield* startScans(100, elsewhere, live)
+  const to = (address: string) => ({ address: address.toLowerCase() })
+  yield* tick({ head: 130, on: live, transfers: [transfer(120, 8n, to(ofLive))] })
+  yield* tick({ head: 130, on: elsewhere, transfers: [{ ...usdcElsewhere(120, 7n), ...to(one) }] })
+  yield* tick({ head: 130, transfers: [transfer(120, 5n, to(one)), transfer(125, 6n, to(two))] })
+  yield* tick({ head: 131, ancestor: 124 })
+  expect(yield* stored).toEqual([
+    { ...to(one), chain: "base", mode: "test", amount: "5", outcome: null },
+    { ...to(two), chain: "base", mode: "test", amount: "6", outcome: "gone" },
+    { ...to(one), chain: "optimism", mode: "test", amount: "7", outcome: null },
+    { ...to(ofLive), chain: "base", mode: "live", amount: "8", outcome: null }
+  ])
+  const about = { service: "settlement", chain: "base", mode: "test", currency: "ETH" }
+  expect(alarmedAbout).toEqual([
+    { ...about, mode: "live", ...to(ofLive), amount: "8", txHash: "0xt120" },
+    { ...about, chain: "optimism", ...to(one), amount: "7", currency: "USDC", txHash: "0xt120" },
+    { ...about, ...to(one), amount: "5", txHash: "0xt120" },
+    { ...about, ...to(two), amount: "6", txHash: "0xt125" }
+  ])
 })
 
-test("coin that was seen while the payment was open stays an exception, though this machine's clock is behind", function* () {
-  const payment = yield* startWith(paidInUsdc)
-  const at = (number: number) => TestClock.setTime((number - 60) * 1000)
-  yield* at(165)
-  yield* tick({ head: 165, transfers: [usdc(163, 400n), transfer(164, 777n)] })
-  yield* at(170)
-  yield* tick({ head: 170, transfers: [usdc(168, 600n)] })
-  expect(yield* exceptions(payment)).toEqual(["open wrong_token 777 0xt164"])
-})
-
-test("coin after a hundred small ones is an exception too", function* () {
-  const payment = yield* startWith(paidInUsdc)
-  yield* scanTo(ended + 10)
-  for (let n = 1; n <= 100; n++) yield* scanTo(ended + 11 + n, transfer(ended + 10 + n, 1n))
-  yield* scanTo(ended + 300, transfer(ended + 290, 10n ** 19n))
-  expect(yield* exceptions(payment)).toContainEqual(expect.stringContaining(`wrong_token ${10n ** 19n}`))
-})
+const sponsor = `0x${"5".repeat(40)}`
+const storeSponsor = execute("UPDATE wallets SET sponsor = ?", [sponsor])
 
 test("coin that the wallet's own sponsor brings to the address of a lost payment is no exception, and a customer's is", function* () {
   yield* start
   yield* losePayment()
-  const sponsor = `0x${"5".repeat(40)}`
-  yield* execute("UPDATE wallets SET sponsor = ?", [sponsor])
+  yield* storeSponsor
   const to = { address: lost.toLowerCase() }
   const token = { ...to, currency: "USDC", position: "log:0", sender: sponsor } as const
   yield* scanTo(120, transfer(110, 5n, { ...to, sender: sponsor }), transfer(111, 6n, to), transfer(112, 7n, token))
@@ -212,16 +153,120 @@ test("coin that the wallet's own sponsor brings to the address of a lost payment
 
 test("coin that the wallet's own sponsor brings to the address of an open payment pays nothing, and is no exception", function* () {
   const payment = yield* start
-  const sponsor = `0x${"5".repeat(40)}`
-  yield* execute("UPDATE wallets SET sponsor = ?", [sponsor])
+  yield* storeSponsor
   yield* scanTo(110, transfer(110, 1500n, { sender: sponsor }))
-  yield* scanTo(130)
-  const before = yield* look(payment)
-  expect(before.payment).toMatchObject({ status: "pending", amountReceived: undefined })
-  expect(before.events).toEqual([])
+  expect(yield* afterScan(payment, 130)).toBe("pending")
+  expect(yield* kindsOf(payment)).toEqual([])
   // The customer's own still does.
   yield* scanTo(131, transfer(131, 1000n, { sender: `0x${"6".repeat(40)}` }))
   expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 1000n })
-  const reader = yield* Reader
-  expect(yield* reader.all("SELECT id FROM exceptions")).toEqual([])
+  expect(yield* rows("SELECT id FROM exceptions")).toEqual([])
+})
+
+// Money that one provider has reported and no other has corroborated.
+
+for (const [what, money, exception] of [
+  ["further money", transfer(135, 500n), "overpaid 500 0xt135"],
+  ["late money", transfer(lastOnTime + 5, 40n), `late 40 0xt${lastOnTime + 5}`],
+  ["a wrong token", usdcElsewhere(135, 5n), "wrong_token 5 0xt135"]
+] as const) {
+  test(`${what} opens an exception when a second provider confirms it, not before`, function* () {
+    const payment = yield* confirmedOnce
+    const head = money.blockNumber + confirmations
+    yield* tick({ head, transfers: [money], corroborated: false })
+    expect(yield* exceptions(payment)).toEqual([])
+    yield* corroborate(head, [money])
+    expect(yield* exceptions(payment)).toEqual([`open ${exception}`])
+  })
+}
+
+test("an invented transfer before the one that completed the amount makes that one no overpayment, and is not received", function* () {
+  const payment = yield* start
+  yield* tick({ head: 120, transfers: [transfer(119, 500n)], corroborated: false })
+  yield* tick({ head: 130, transfers: [transfer(120, 1000n)] })
+  yield* shows(payment, "confirmed")
+  expect((yield* look(payment)).payment?.amountReceived).toBe(1000n)
+})
+
+test("money found late alarms when a second provider confirms it, and once", function* () {
+  const payment = yield* start
+  expect(yield* afterScan(payment, end)).toBe("expired")
+  yield* TestClock.adjust("1 second")
+  yield* tick({ head: end + 1, transfers: [transfer(200, 1000n)], corroborated: false })
+  expect([yield* exceptions(payment), alarms]).toEqual([[], []])
+  yield* corroborate(end + 1, [transfer(200, 1000n)])
+  yield* corroborate(end + 1, [transfer(200, 1000n)])
+  expect(yield* exceptions(payment)).toEqual(["open found_late 1000 0xt200"])
+  expect(alarms).toEqual([expect.stringContaining("found after its payment had ended")])
+})
+
+test("money of a lost payment becomes an exception, with its alarm, when a second provider confirms it", function* () {
+  yield* start
+  yield* losePayment()
+  const money = transfer(120, 5n, { address: lost.toLowerCase() })
+  yield* tick({ head: 130, transfers: [money], corroborated: false })
+  expect(yield* rows("SELECT kind FROM exceptions")).toEqual([])
+  yield* corroborate(130, [money])
+  expect(yield* rows("SELECT kind FROM exceptions")).toEqual([{ kind: "unknown_payment" }])
+  expect(alarms).toEqual([expect.stringContaining("lost copy")])
+})
+
+test("a reorg that mines its money again neither closes an exception, nor lets it grow on one provider's word", function* () {
+  const payment = yield* confirmedOnce
+  yield* tick({ head: 136, transfers: [transfer(135, 500n)] })
+  const open = ["open overpaid 500 0xt135"]
+  const again = (number: number, amount: bigint) => transfer(number, amount, { txHash: "0xt135" })
+  yield* tick({ head: 138, ancestor: 134, transfers: [again(136, 500n)], corroborated: false })
+  expect(yield* exceptions(payment)).toEqual(open)
+  yield* tick({ head: 140, ancestor: 135, transfers: [again(137, 900n)], corroborated: false })
+  expect(yield* exceptions(payment)).toEqual(open)
+  yield* corroborate(140, [again(137, 900n)])
+  expect(yield* exceptions(payment)).toEqual(["open overpaid 900 0xt135"])
+  yield* tick({ head: 141, ancestor: 136 })
+  expect(yield* exceptions(payment)).toEqual(["gone overpaid 900 0xt135"])
+  // A removed exception is opened again only by what would open a new one.
+  yield* tick({ head: 142, transfers: [again(142, 900n)], corroborated: false })
+  expect(yield* exceptions(payment)).toEqual(["gone overpaid 900 0xt135"])
+})
+
+test("an invented transfer does not keep a payment confirmed whose money is orphaned", function* () {
+  const payment = yield* confirmedOnce
+  yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [transfer(125, 1000n)], corroborated: false })
+  // The transaction may be confirmed until its block is final, too.
+  expect(yield* after(payment, { head: 136, finalized: 124 })).toBe("confirmed")
+  yield* tick({ head: 137, finalized: 125 })
+  yield* shows(payment, "failed: reorged", "open reorged 1000 0xt120")
+  expect((yield* look(payment)).payment?.amountReceived).toBeUndefined()
+})
+
+test("a transaction that a reorg mined again keeps its payment confirmed once a second provider confirms it", function* () {
+  const payment = yield* confirmedOnce
+  const again = transfer(125, 1000n, { txHash: "0xt120" })
+  yield* tick({ head: 131, ancestor: 119, finalized: 118, transfers: [again], corroborated: false })
+  yield* tick({ head: 132, finalized: 124 })
+  yield* corroborate(132, [again])
+  yield* tick({ head: 150, finalized: 140 })
+  yield* shows(payment, "confirmed")
+})
+
+test("unattributed coins that only one provider shows do not count at the end, even if two show them later", function* () {
+  const payment = yield* start
+  const unattributed = transfer(110, 300n, { position: "unattributed", txHash: undefined })
+  yield* tick({ head: 120, transfers: [unattributed], corroborated: false })
+  yield* tick({ head: 121, transfers: [transfer(119, 400n)] })
+  expect((yield* look(payment)).payment).toMatchObject({ status: "detecting", amountReceived: 700n })
+  yield* tick({ head: end })
+  const ended = (yield* look(payment)).payment
+  expect(ended?.amountReceived).toBe(400n)
+  const open = ["open unattributed 300 undefined", "open underpaid 400 0xt119"]
+  yield* shows(payment, "failed: insufficient_amount", ...open)
+  const settlement = yield* Settlement
+  yield* inTransaction(
+    Effect.zipRight(
+      UnshownReceipts.setShown(network, unattributed),
+      settlement.settle({ network, head: block(end) }, [payment.id])
+    )
+  )
+  yield* shows(payment, "failed: insufficient_amount", ...open)
+  expect((yield* look(payment)).payment).toEqual(ended)
 })

@@ -1,11 +1,13 @@
+import { expect } from "@effect/vitest"
 import { Effect, Either, Layer, Redacted } from "effect"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
-import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError } from "../../src/Chains/rpc/RpcError.ts"
+import type { Owner } from "../../src/Domain/Account.ts"
 import { networkKey } from "../../src/Domain/Chain.ts"
-import type { PaymentId } from "../../src/Domain/Ids.ts"
+import type { PaymentException } from "../../src/Domain/Exception.ts"
+import { AccountId, type PaymentId } from "../../src/Domain/Ids.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import * as Refunds from "../../src/Payments/refunds.ts"
@@ -13,12 +15,15 @@ import type { Settings } from "../../src/Settings.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { soleProvider } from "../lib/soleProvider.ts"
+import { nodeClient } from "../sim/nodeClient.ts"
 import {
   confirmations,
   lastOnTime,
   scanTo,
   layer as settling,
   start as startPayment,
+  tick,
+  transfer,
   twoChains,
   withChains
 } from "./settling.ts"
@@ -28,34 +33,31 @@ export const hash = (digit: string) => `0x${digit.repeat(64)}`
 /** The node's transactions, by hash; its head is block 200. */
 export const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
 const quantity = (value: number) => `0x${value.toString(16)}`
-const client = makeClient({
-  host: "node",
-  counters: { calls: 0, batches: 0, sent: 0, received: 0 },
-  sendEach: (calls) =>
-    Effect.succeed(
-      calls.map(({ method, params }) => {
-        if (method === "eth_getBlockByNumber") {
-          return Either.right({
-            number: quantity(200),
-            hash: hash("e"),
-            parentHash: hash("d"),
-            timestamp: quantity(200)
-          })
-        }
-        const known = mined.get(String(params[0]))
-        if (known === undefined) return Either.right(null)
-        if (known.blockNumber === 0) {
-          return Either.left(new RpcError({ host: "node", method, reason: "refused", detail: "no" }))
-        }
+const client = nodeClient("node", (calls) =>
+  Effect.succeed(
+    calls.map(({ method, params }) => {
+      if (method === "eth_getBlockByNumber") {
         return Either.right({
-          transactionHash: params[0],
-          blockHash: hash("b"),
-          blockNumber: quantity(known.blockNumber),
-          status: known.status
+          number: quantity(200),
+          hash: hash("e"),
+          parentHash: hash("d"),
+          timestamp: quantity(200)
         })
+      }
+      const known = mined.get(String(params[0]))
+      if (known === undefined) return Either.right(null)
+      if (known.blockNumber === 0) {
+        return Either.left(new RpcError({ host: "node", method, reason: "refused", detail: "no" }))
+      }
+      return Either.right({
+        transactionHash: params[0],
+        blockHash: hash("b"),
+        blockNumber: quantity(known.blockNumber),
+        status: known.status
       })
-    )
-})
+    })
+  )
+)
 /** The networks whose nodes have been requested. */
 export const asked: Array<string> = []
 /** That node, whatever the network. */
@@ -91,6 +93,9 @@ export const start = Effect.zipRight(
   startPayment
 )
 
+/** The owner of that payment. */
+export const owner: Owner = { account: AccountId.make("default"), mode: "test" }
+
 /** The fields of a transfer whose transaction was not found. */
 export const unattributed = { position: "unattributed", txHash: undefined } as const
 
@@ -109,8 +114,46 @@ export const look = (id: PaymentId) =>
     }
   })
 
+/** Checks a payment's status, what it has received and by which transaction, and its exceptions, in any order. */
+export const stands = (id: PaymentId, state: string, ...exceptions: ReadonlyArray<string>) =>
+  Effect.map(look(id), (found) => {
+    const { amountReceived, failureReason, status, txHash } = found.payment ?? expect.unreachable()
+    const is = [failureReason === undefined ? status : `${status}: ${failureReason}`, amountReceived, txHash]
+    expect([is.filter((one) => one !== undefined).join(" "), ...found.exceptions.toSorted()]).toEqual([
+      state,
+      ...exceptions.toSorted()
+    ])
+  })
+
+/** The first exception of a payment with these fields. */
+export const exceptionOf = (id: PaymentId, fields: Partial<PaymentException> = {}) =>
+  Effect.gen(function* () {
+    const wanted = Object.entries(fields)
+    const all = yield* Exceptions.ofPayment(yield* Reader, id)
+    const found = all.find((one) => wanted.every(([field, value]) => one[field as keyof PaymentException] === value))
+    return found ?? expect.unreachable(`no exception with ${wanted.join(", ")}`)
+  })
+
+/** Why a decision is refused. */
+export const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
+  Effect.map(Effect.flip(decision), ({ message }) => message)
+
 /** The head at which an unpaid payment ends. */
 export const end = lastOnTime + confirmations
+
+/** One payment, and its chain read up to that head, with these transfers. */
+export const paidBy = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.tap(start, scanTo(head, ...transfers))
+
+/** A payment that has expired without money, and what has come since. */
+export const expiredWith = (...transfers: ReadonlyArray<DatedTransfer>) =>
+  Effect.tap(paidBy(end), scanTo(end + 9, ...transfers))
+
+/** A payment that a reorg has undone. */
+export const undone = Effect.tap(
+  paidBy(130, transfer(120, 1000n)),
+  Effect.zipRight(tick({ head: 131, ancestor: 119, finalized: 118 }), tick({ head: 132, finalized: 120 }))
+)
 
 /** The unattributed money is attributed to these transfers. */
 export const attributedBy = (head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>

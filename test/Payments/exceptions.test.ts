@@ -25,29 +25,32 @@ const sponsor = `0x${"5".repeat(40)}`
 const found = (of: Payment, ...receipts: ReadonlyArray<Receipt>) =>
   exceptionsOf(of, withoutGas(of, receipts, sponsor)).map(({ amount, kind, txHash }) => `${kind} ${amount} ${txHash}`)
 
+/** Money whose transaction is not known. */
+const unattributed = (blockNumber: number, amount: bigint, over: Partial<Receipt> = {}) =>
+  receipt("", blockNumber, amount, { txHash: undefined, position: "unattributed", ...over })
+
 const after = endedAt / 1000 + 10
 
 describe("an internal transfer that one provider reports, and no other can check", () => {
   const oneProviders = { currency: "ETH", position: "call:0xa", corroborated: false, unverifiable: true } as const
   const coins = payment({ currency: "ETH" })
 
-  it("unattributed: as money without a transaction is", () => {
-    expect(found(coins, receipt("0xa", 101, 5n, oneProviders))).toEqual(["unattributed 5 0xa"])
-    expect(found(coins, receipt("0xa", lastOnTime + 1, 5n, oneProviders))).toEqual(["unattributed 5 0xa"])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, chain: "optimism" }))).toEqual([
-      "unattributed 5 0xa"
-    ])
-    expect(found(payment(), receipt("0xa", 101, 5n, oneProviders))).toEqual(["unattributed 5 0xa"])
-    expect(unknownMoney([receipt("0xa", 101, 5n, oneProviders)])).toMatchObject([
-      { kind: "unknown_payment", amount: 5n }
-    ])
+  it.each<[string, Payment, number, Partial<Receipt>, ReadonlyArray<string>]>([
+    ["is unattributed, as money without a transaction is", coins, 101, {}, ["unattributed 5 0xa"]],
+    ["is so after the deadline", coins, lastOnTime + 1, {}, ["unattributed 5 0xa"]],
+    ["is so on another chain", coins, 101, { chain: "optimism" }, ["unattributed 5 0xa"]],
+    ["is so for a token", payment(), 101, {}, ["unattributed 5 0xa"]],
+    ["is none while others are still asked", coins, 101, { unverifiable: false }, []],
+    ["is none of the blocks before the payment", coins, 90, {}, []],
+    ["is none once a reorg took it", coins, 101, { canonical: false }, []],
+    ["is none once another one has it", coins, 101, { corroborated: true }, []]
+  ])("%s", (_, of, block, over, expected) => {
+    expect(found(of, receipt("0xa", block, 5n, { ...oneProviders, ...over }))).toEqual(expected)
   })
 
-  it("none while others are still asked, of the blocks before the payment, and once another one has it", () => {
-    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, unverifiable: false }))).toEqual([])
-    expect(found(coins, receipt("0xa", 90, 5n, oneProviders))).toEqual([])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, canonical: false }))).toEqual([])
-    expect(found(coins, receipt("0xa", 101, 5n, { ...oneProviders, corroborated: true }))).toEqual([])
+  it("is money of a lost payment, too", () => {
+    const lost = unknownMoney([receipt("0xa", 101, 5n, oneProviders)])
+    expect(lost).toMatchObject([{ kind: "unknown_payment", amount: 5n }])
   })
 })
 
@@ -82,8 +85,8 @@ describe("money beyond the amount", () => {
   })
 
   it("unattributed money is not overpaid", () => {
-    const unattributed = receipt("", 103, 30n, { txHash: undefined, position: "unattributed" })
-    expect(found(confirmed(), receipt("0xa", 101, 1000n), unattributed)).toEqual(["unattributed 30 undefined"])
+    const all = [receipt("0xa", 101, 1000n), unattributed(103, 30n)]
+    expect(found(confirmed(), ...all)).toEqual(["unattributed 30 undefined"])
   })
 
   it("making up for what the tolerance or an operator accepted is neither", () => {
@@ -173,20 +176,14 @@ describe("underpaid and found_late", () => {
 
   it("money counted beside unattributed money is not found_late, whether that was counted or not", () => {
     const known = receipt("0xa", 300, 400n)
-    const coins = { position: "unattributed", txHash: undefined } as const
-    expect(found(short, known, receipt("", 299, 50n, { ...coins, corroborated: false }))).toEqual([
-      "unattributed 50 undefined",
-      "underpaid 400 0xa"
-    ])
+    const [alone, ofTwo] = [unattributed(299, 50n, { corroborated: false }), unattributed(299, 50n)]
+    const both = ["unattributed 50 undefined", "underpaid 400 0xa"]
+    expect(found(short, known, alone)).toEqual(both)
     const counted = { ...short, amountReceived: 450n }
-    expect(found(counted, known, receipt("", 299, 50n, coins))).toEqual([
-      "unattributed 50 undefined",
-      "underpaid 400 0xa"
-    ])
+    expect(found(counted, known, ofTwo)).toEqual(both)
     // What the undoing of a payment leaves is counted with them: no transaction that came back stands for them.
     const undone = { ...counted, failureReason: "reorged" as const, confirmedAt: 400_000 }
-    const back = receipt("0xb", 301, 50n)
-    expect(found(undone, known, receipt("", 299, 50n, { ...coins, corroborated: false }), back)).toEqual([
+    expect(found(undone, known, alone, receipt("0xb", 301, 50n))).toEqual([
       "unattributed 50 undefined",
       "reorged 500 undefined",
       "underpaid 400 0xa",
@@ -216,8 +213,7 @@ describe("underpaid and found_late", () => {
       "underpaid 300 0xa",
       "found_late 300 0xb"
     ])
-    const unattributed = receipt("", 302, 400n, { position: "unattributed", txHash: undefined })
-    expect(found(short, receipt("0xb", 301, 300n), unattributed)).toEqual([
+    expect(found(short, receipt("0xb", 301, 300n), unattributed(302, 400n))).toEqual([
       "unattributed 400 undefined",
       "found_late 300 0xb"
     ])
@@ -235,8 +231,7 @@ describe("underpaid and found_late", () => {
     expect(found(undone, gone)).toEqual(["reorged 1000 0xa"])
     const left = { ...undone, amountReceived: 300n }
     expect(found(left, gone, receipt("0xb", 300, 300n))).toEqual(["reorged 700 0xa", "underpaid 300 0xb"])
-    const unattributed = receipt("", 300, 300n, { position: "unattributed", txHash: undefined })
-    expect(found(left, gone, unattributed)).toEqual(["unattributed 300 undefined", "reorged 700 0xa"])
+    expect(found(left, gone, unattributed(300, 300n))).toEqual(["unattributed 300 undefined", "reorged 700 0xa"])
   })
 })
 
@@ -297,45 +292,42 @@ describe("the wrong money", () => {
     expect(found(confirmed(), receipt("0xb", after, 5n, { currency: "USDT" }))).toEqual(["wrong_token 5 0xb"])
   })
 
-  it("gas to collect with is ignored, on any chain; what came while the payment was open stays", () => {
+  describe("gas to collect with is ignored", () => {
     const paid = receipt("0xa", 101, 1000n)
-    expect(found(confirmed(), paid, receipt("0xgas", after, 5n, native))).toEqual([])
-    const astray = receipt("0xb", 200, 7n, { chain: "optimism" })
-    const gasThere = receipt("0xgas", after, 5n, { ...native, chain: "optimism" })
-    expect(found(confirmed(), paid, astray, gasThere)).toEqual(["wrong_chain 7 0xb"])
-    // Without a token there is nothing to collect: the money was sent by someone.
-    expect(found(confirmed(), paid, gasThere)).toEqual(["wrong_chain 5 0xgas"])
-    const matic = receipt("0xgas", after, 5n, { chain: "polygon", currency: "MATIC" })
-    expect(found(confirmed(), paid, matic)).toEqual(["wrong_chain 5 0xgas"])
+    const coin = (over: Partial<Receipt> = {}, block = after) => receipt("0xb", block, 5n, { ...native, ...over })
+    const there = { chain: "optimism" } as const
+    const third = { chain: "polygon", currency: "MATIC" } as const
+    const astray = receipt("0xs", 200, 7n, there)
     const unpaid = payment({ status: "expired", endedAt })
-    expect(found(unpaid, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
-    const orphanedToken = receipt("0xa", 101, 1000n, { canonical: false })
-    expect(found(unpaid, orphanedToken, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
-    // Also where a reorg has undone the payment since; not where the payment is in coins itself.
-    const undone = confirmed({ status: "failed", failureReason: "reorged", endedAt: endedAt + 60_000 })
-    const part = receipt("0xpart", 101, 400n)
-    const left = ["reorged 600 0xa", "underpaid 400 0xpart"]
-    expect(found(undone, part, receipt("0xgas", after, 5n, native))).toEqual(left)
-    const inCoins = payment({ currency: "ETH", status: "expired", endedAt })
-    expect(found(inCoins, receipt("0xa", after, 5n, { ...native, chain: "optimism" }))).toEqual(["wrong_chain 5 0xa"])
     // Balances are read late: what counts is when it came, at the earliest.
-    const seenAt = endedAt + 60_000
-    expect(found(confirmed(), paid, receipt("0xb", 200, 5n, { ...native, seenAt }))).toEqual(["wrong_token 5 0xb"])
-    const since = { number: 200, time: 200 }
-    const interval = receipt("0xb", after, 5n, { ...native, since })
-    expect(found(confirmed(), paid, interval)).toEqual(["wrong_token 5 0xb"])
-    // Also where a reorg has mined it again since.
-    const orphaned = receipt("0xb", 200, 5n, { ...native, canonical: false })
-    expect(found(confirmed(), paid, orphaned, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
-    const byOne = { ...orphaned, corroborated: false }
-    expect(found(confirmed(), paid, byOne, receipt("0xb", after, 5n, native))).toEqual([])
-    const justAt = receipt("0xb", endedAt / 1000, 5n, { ...native, seenAt })
-    expect(found(confirmed(), paid, justAt)).toEqual(["wrong_token 5 0xb"])
-    const summedUp = receipt("0xb", after, 5n, { ...native, dust: "stray" })
-    expect(found(confirmed(), paid, summedUp)).toHaveLength(1)
-    // The end has the time of this machine's clock, which may be behind the chain's: what was seen before came before.
-    const seenBefore = { ...native, seenAt: endedAt }
-    expect(found(confirmed(), paid, receipt("0xb", after, 5n, seenBefore))).toEqual(["wrong_token 5 0xb"])
+    const late = { seenAt: endedAt + 60_000 }
+    const orphaned = coin({ canonical: false }, 200)
+    const undone = confirmed({ status: "failed", failureReason: "reorged", endedAt: endedAt + 60_000 })
+    const part = receipt("0xp", 101, 400n)
+    const inCoins = payment({ currency: "ETH", status: "expired", endedAt })
+    const wrong = ["wrong_token 5 0xb"]
+
+    it.each<[string, Payment, ReadonlyArray<Receipt>, ReadonlyArray<string>]>([
+      ["beside the token", confirmed(), [paid, coin()], []],
+      ["on another chain, beside a token there", confirmed(), [paid, astray, coin(there)], ["wrong_chain 7 0xs"]],
+      // Without a token there is nothing to collect: the money was sent by someone.
+      ["but not without a token there", confirmed(), [paid, coin(there)], ["wrong_chain 5 0xb"]],
+      ["but not on a third chain", confirmed(), [paid, coin(third)], ["wrong_chain 5 0xb"]],
+      ["but not for an unpaid payment", unpaid, [coin()], wrong],
+      ["but not beside an orphaned token", unpaid, [{ ...paid, canonical: false }, coin()], wrong],
+      ["also where a reorg undid the payment", undone, [part, coin()], ["reorged 600 0xa", "underpaid 400 0xp"]],
+      ["but not where the payment is in coins itself", inCoins, [coin(there)], ["wrong_chain 5 0xb"]],
+      ["but not where it came before the end", confirmed(), [paid, coin(late, 200)], wrong],
+      ["but not where it may have", confirmed(), [paid, coin({ since: { number: 200, time: 200 } })], wrong],
+      ["but not where a reorg has mined it again since", confirmed(), [paid, orphaned, coin()], wrong],
+      ["as one provider's word for that is", confirmed(), [paid, { ...orphaned, corroborated: false }, coin()], []],
+      ["but not in the block of the end", confirmed(), [paid, coin(late, endedAt / 1000)], wrong],
+      ["but not as a sum of dust", confirmed(), [paid, coin({ dust: "stray" })], ["wrong_token 5 undefined"]],
+      // The end has the time of this machine's clock, which may be behind the chain's: what was seen before came before.
+      ["but not where it was seen before the end", confirmed(), [paid, coin({ seenAt: endedAt })], wrong]
+    ])("%s", (_, of, receipts, expected) => {
+      expect(found(of, ...receipts)).toEqual(expected)
+    })
   })
 
   it("what the wallet's own sponsor sends is gas always, and what its tokens are is not", () => {
@@ -395,19 +387,14 @@ describe("the wrong money", () => {
     const justBefore = { createdAt: 1_507_000 }
     expect(found(payment(justBefore), old)).toEqual(["wrong_chain 5 0xa"])
     expect(found(payment({ createdAt: justBefore.createdAt + 1 }), old)).toEqual([])
-    const unattributed = receipt("", 7, 5n, {
-      ...native,
-      chain: "optimism",
-      position: "unattributed",
-      txHash: undefined
-    })
-    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [unattributed])
+    const coins = unattributed(7, 5n, { currency: "ETH", chain: "optimism" })
+    const [exception] = exceptionsOf(payment({ currency: "ETH" }), [coins])
     expect(exception).toMatchObject({ kind: "wrong_chain", key: "wrong_chain:optimism:block 7:ETH", txHash: undefined })
   })
 
   it("unattributed: money without a transaction, by its block", () => {
-    const unattributed = receipt("", 107, 5n, { currency: "ETH", position: "unattributed", txHash: undefined })
-    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [unattributed])
+    const coins = unattributed(107, 5n, { currency: "ETH" })
+    const [exception, ...more] = exceptionsOf(payment({ currency: "ETH" }), [coins])
     expect(more).toEqual([])
     expect(exception).toMatchObject({ kind: "unattributed", amount: 5n, key: "unattributed:base:block 107:ETH" })
   })

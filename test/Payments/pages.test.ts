@@ -1,4 +1,4 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Owner } from "../../src/Domain/Account.ts"
 import { chainNames } from "../../src/Domain/Chain.ts"
@@ -6,8 +6,9 @@ import { AccountId, PaymentId } from "../../src/Domain/Ids.ts"
 import { PaymentStatus } from "../../src/Domain/Payment.ts"
 import * as Exceptions from "../../src/Payments/ExceptionListRepo.ts"
 import * as Repo from "../../src/Payments/PaymentListRepo.ts"
-import { type Db, Reader, Tx, Writer } from "../../src/Sql.ts"
-import { tempStore } from "../lib/store.ts"
+import { type Db, Reader } from "../../src/Sql.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { execute, tempStore } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 
 /** How the store answers a query, step by step. */
@@ -33,10 +34,11 @@ const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 const after = { createdAt: 1_700_000_000_000, sequence: 500 }
 
 /** As a shop has them: nearly all have ended, and nearly all are of one chain. */
-const insert = (count: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run(
-      `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?),
+const fill = Effect.gen(function* () {
+  yield* execute("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [owner.account])
+  yield* execute("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
+  yield* execute(
+    `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000),
        drawn AS (
          SELECT n, CASE WHEN n % 100 = 0 THEN 'pending' WHEN n % 50 = 1 THEN 'failed' WHEN n % 3 = 0 THEN 'expired'
            ELSE 'confirmed' END AS status FROM numbers)
@@ -45,21 +47,9 @@ const insert = (count: number) =>
        SELECT 'pay_' || n, n, ?, ?, n, '1', 'USDC', CASE WHEN n % 10 = 0 THEN 'base' ELSE 'polygon' END, n, 'w', n, status,
          1700000000000 + n / 4, 1700003600000, '{}', iif(status = 'confirmed', 1, NULL),
          iif(status = 'failed', 'wrong_token', NULL), iif(status = 'pending', NULL, 1) FROM drawn`,
-      [count, owner.account, owner.mode]
-    )
+    [owner.account, owner.mode]
   )
-
-const fill = (count: number) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        yield* tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [owner.account])
-        yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
-        yield* insert(count)
-      })
-    )
-  )
+})
 
 const filters = [undefined, ...PaymentStatus.literals].flatMap((status) =>
   [undefined, ...chainNames].map((chain) => ({ status, chain }))
@@ -124,73 +114,62 @@ const readsFew = Effect.gen(function* () {
   expect(meant.filter((step) => /SCAN (payments|receipts)|payments_list/.test(step))).toEqual([])
 })
 
-layer(tempStore)("a page of payments is one search of one index, with any filters and any cursor", (it) => {
+liveSuite(tempStore, "a page of payments is one search of one index, with any filters and any cursor", (test) => {
   // A plan can follow the number of rows by these tables alone, and they are there once someone runs ANALYZE.
   const statistics = Effect.flatMap(Reader, (reader) =>
     reader.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE name LIKE 'sqlite_stat%' ORDER BY name")
   )
 
-  it.effect("without statistics, as the store is", () =>
-    Effect.gen(function* () {
-      yield* fill(1_000)
-      yield* isOneSearch
-      yield* readsFew
-      expect(yield* statistics).toEqual([])
-    })
-  )
+  test("without statistics, as the store is", function* () {
+    yield* fill
+    yield* isOneSearch
+    yield* readsFew
+    expect(yield* statistics).toEqual([])
+  })
 
-  it.effect("with statistics of how its payments are distributed, which might prefer another index", () =>
-    Effect.gen(function* () {
-      const writer = yield* Writer
-      yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("ANALYZE")))
-      expect((yield* statistics).map(({ name }) => name)).toContain("sqlite_stat1")
-      yield* isOneSearch
-      yield* readsFew
-    })
-  )
+  test("with statistics of how its payments are distributed, which might prefer another index", function* () {
+    yield* execute("ANALYZE")
+    expect((yield* statistics).map(({ name }) => name)).toContain("sqlite_stat1")
+    yield* isOneSearch
+    yield* readsFew
+  })
 
-  it.effect("and the exceptions of each of its payments are found, in their order, by an index", () =>
-    Effect.gen(function* () {
-      const plan = yield* planOf((db) => Exceptions.firstOfPayment(db, PaymentId.make("pay_1", true), 10))
-      expect(plan).toEqual(["SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)", wallet])
-    })
-  )
+  test("and the exceptions of each of its payments are found, in their order, by an index", function* () {
+    const plan = yield* planOf((db) => Exceptions.firstOfPayment(db, PaymentId.make("pay_1", true), 10))
+    expect(plan).toEqual(["SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)", wallet])
+  })
 
-  it.effect("a page of exceptions is one search of one index, too, with any filters and any cursor", () =>
-    Effect.gen(function* () {
-      const choices = <A>(value: A) => [undefined, value]
-      for (const isOpen of choices(true)) {
-        for (const kind of choices("late" as const)) {
-          for (const chain of choices("base" as const)) {
-            for (const from of [undefined, after]) {
-              const filter = { isOpen, kind, chain, after: from, limit: 101 }
-              const by = [isOpen && "_status", kind && "_kind", chain && "_chain"].filter(Boolean).join("")
-              const columns = ["account_id=?", "mode=?", isOpen && "is_open=?", kind && "kind=?", chain && "chain=?"]
-              const bounds = [...columns, from && "opened_at<?"].filter(Boolean).join(" AND ")
-              expect(yield* planOf((db) => Exceptions.list(db, owner, filter))).toEqual([
-                `SEARCH exceptions USING INDEX exceptions_list${by} (${bounds})`,
-                wallet
-              ])
-            }
+  test("a page of exceptions is one search of one index, too, with any filters and any cursor", function* () {
+    const choices = <A>(value: A) => [undefined, value]
+    for (const isOpen of choices(true)) {
+      for (const kind of choices("late" as const)) {
+        for (const chain of choices("base" as const)) {
+          for (const from of [undefined, after]) {
+            const filter = { isOpen, kind, chain, after: from, limit: 101 }
+            const by = [isOpen && "_status", kind && "_kind", chain && "_chain"].filter(Boolean).join("")
+            const columns = ["account_id=?", "mode=?", isOpen && "is_open=?", kind && "kind=?", chain && "chain=?"]
+            const bounds = [...columns, from && "opened_at<?"].filter(Boolean).join(" AND ")
+            expect(yield* planOf((db) => Exceptions.list(db, owner, filter))).toEqual([
+              `SEARCH exceptions USING INDEX exceptions_list${by} (${bounds})`,
+              wallet
+            ])
           }
         }
       }
-      const ofOne = yield* planOf((db) => Exceptions.list(db, owner, { payment: "pay_1", after, limit: 101 }))
-      expect(ofOne).toEqual([
-        "SEARCH exceptions USING INDEX exceptions_list_payment (payment_id=? AND opened_at<?)",
-        wallet
-      ])
-    })
-  )
+    }
+    const ofOne = yield* planOf((db) => Exceptions.list(db, owner, { payment: "pay_1", after, limit: 101 }))
+    expect(ofOne).toEqual([
+      "SEARCH exceptions USING INDEX exceptions_list_payment (payment_id=? AND opened_at<?)",
+      wallet
+    ])
+  })
 
-  it.effect("and those of all payments of a page by one query, each by the same index", () =>
-    Effect.gen(function* () {
-      const ids = ["pay_1", "pay_2"].map((id) => PaymentId.make(id, true))
-      const plan = yield* planOf((db) => Exceptions.firstOfPayments(db, ids, 10))
-      expect(plan.filter((step) => step.includes("exceptions"))).toEqual([
-        "SEARCH exceptions USING INTEGER PRIMARY KEY (rowid=?)",
-        expect.stringMatching(/^SEARCH exceptions USING (COVERING )?INDEX exceptions_payment \(payment_id=\?\)$/)
-      ])
-    })
-  )
+  test("and those of all payments of a page by one query, each by the same index", function* () {
+    const ids = ["pay_1", "pay_2"].map((id) => PaymentId.make(id, true))
+    const plan = yield* planOf((db) => Exceptions.firstOfPayments(db, ids, 10))
+    expect(plan.filter((step) => step.includes("exceptions"))).toEqual([
+      "SEARCH exceptions USING INTEGER PRIMARY KEY (rowid=?)",
+      expect.stringMatching(/^SEARCH exceptions USING (COVERING )?INDEX exceptions_payment \(payment_id=\?\)$/)
+    ])
+  })
 })

@@ -1,5 +1,8 @@
+import { expect } from "@effect/vitest"
 import { Array as Arr, Effect, Layer, Logger, LogLevel, TestClock } from "effect"
 import { getAddress, numberToHex, pad } from "viem"
+import * as Balances from "../../src/Chains/balances/BalancesRepo.ts"
+import * as CorroborationRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
@@ -15,7 +18,7 @@ import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
 import { someNewPayment } from "../lib/payments.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
-import { temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, migratedDatabase, rows } from "../lib/store.ts"
 
 export const network: Network = { chain: "base", mode: "test" }
 export const elsewhere: Network = { chain: "optimism", mode: "test" }
@@ -44,7 +47,7 @@ const hearNothingYet = Effect.sync(() => {
 /** The settlement with these settings, on a new store. */
 export const withSettings = (over: Parameters<typeof testSettingsLayer>[1]) =>
   Layer.unwrapScoped(
-    Effect.map(temporaryDatabase, (path) =>
+    Effect.map(migratedDatabase, (path) =>
       settlementLayer.pipe(
         Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
         Layer.provideMerge(Sql.layer(path)),
@@ -74,8 +77,7 @@ export const block = (number: number) => ({ number, hash: `0x${number}`, time: n
 /** A payment that is watched from block 100 on, and the expiry of payments beside the test. */
 export const startWith = Effect.fnUntraced(function* (over: Partial<NewPayment> = {}) {
   yield* TestClock.setTime(createdAt)
-  const writer = yield* Writer
-  const payment = yield* writer.write(
+  const payment = yield* inTransaction(
     Effect.gen(function* () {
       const tx = yield* Tx
       yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'default', 0)")
@@ -96,46 +98,27 @@ export const start = Effect.suspend(() => startWith())
 
 /** These networks are read from that block on. */
 export const startScans = (at: number, ...networks: ReadonlyArray<Network>) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(Effect.forEach(networks, (one) => LedgerRepo.startScan(one, block(at), undefined), { concurrency: 1 }))
-  )
+  inTransaction(Effect.forEach(networks, (one) => LedgerRepo.startScan(one, block(at), undefined), { concurrency: 1 }))
 
 /** An address that a lost copy of the database assigned. */
 export const lost = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 export const losePayment = (to = lost, mode: Mode = "test", index = 7) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.flatMap(Tx, (tx) => tx.run("INSERT INTO gap_addresses VALUES (?, ?, ?, ?, 0)", [to, mode, wallet, index]))
-    )
-  )
+  execute("INSERT INTO gap_addresses VALUES (?, ?, ?, ?, 0)", [to, mode, wallet, index])
 
 /** A payment beside the first. */
 export const payAgain = (index: number, over: Partial<NewPayment>) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.gen(function* () {
-        const payment = someNewPayment({ merchantRef: `order ${index}`, ...over })
-        const stored = yield* Repo.insert(payment, { wallet, index })
-        return stored ?? (yield* Effect.dieMessage("not inserted"))
-      })
-    )
+  Effect.flatMap(
+    inTransaction(Repo.insert(someNewPayment({ merchantRef: `order ${index}`, ...over }), { wallet, index })),
+    (stored) => (stored === undefined ? Effect.dieMessage("not inserted") : Effect.succeed(stored))
   )
 
 /** `count` further payments, each at its own address. */
 export const crowd = (count: number) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.forEach(
-        Arr.range(1, count),
-        (index) => {
-          const to = getAddress(pad(numberToHex(index), { size: 20 }))
-          const payment = someNewPayment({ merchantRef: `order ${index}`, address: to })
-          return Effect.map(Repo.insert(payment, { wallet, index }), Arr.fromNullable)
-        },
-        { concurrency: 1 }
-      )
-    )
-  ).pipe(Effect.map(Arr.flatten))
+  Effect.forEach(
+    Arr.range(1, count),
+    (index) => payAgain(index, { address: getAddress(pad(numberToHex(index), { size: 20 })) }),
+    { concurrency: 1 }
+  )
 
 /** To the payment, in the one transaction of its block that matters. */
 export const transfer = (blockNumber: number, amount: bigint, over: Partial<DatedTransfer> = {}): DatedTransfer => ({
@@ -184,11 +167,9 @@ export const tick = ({
   ...tick
 }: Tick) =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const settlement = yield* Settlement
-    yield* writer.write(
+    yield* inTransaction(
       Effect.gen(function* () {
-        const tx = yield* Tx
         const touched = new Set<LedgerRepo.Touched>()
         if (ancestor !== undefined) {
           for (const id of yield* LedgerRepo.orphanAbove(on, block(ancestor))) touched.add(id)
@@ -196,16 +177,21 @@ export const tick = ({
         for (const id of yield* LedgerRepo.keepReceipts(on, transfers, corroborated)) touched.add(id)
         yield* LedgerRepo.keepBlocks(on, [head - confirmations + 1, head].map(block))
         yield* LedgerRepo.moveScan(on, block(head))
-        const checked = tick.checked ?? head
-        yield* tx.run("UPDATE scans SET checked_number = ?, checked_time = ? WHERE chain = ? AND mode = ?", [
-          checked,
-          checked,
-          on.chain,
-          on.mode
-        ])
+        yield* Balances.moveChecked(on, block(tick.checked ?? head))
         yield* LedgerRepo.setTags(on, { safe, finalized })
         yield* settlement.settle({ network: on, head: block(head) }, touched)
       })
+    )
+    yield* untilExpired
+  })
+
+/** A second provider has these, with the chain read up to `head`. */
+export const corroborate = (head: number, transfers: ReadonlyArray<DatedTransfer>, on = network) =>
+  Effect.gen(function* () {
+    const settlement = yield* Settlement
+    const all = Effect.forEach(transfers, (one) => CorroborationRepo.setCorroborated(on, one), { concurrency: 1 })
+    yield* inTransaction(
+      Effect.flatMap(all, (touched) => settlement.settle({ network: on, head: block(head) }, touched))
     )
     yield* untilExpired
   })
@@ -222,20 +208,23 @@ export const exceptions = (payment: Payment) =>
   })
 
 /** The payment as it is stored, with the events of its status and its transitions. */
-export const look = (payment: Payment) =>
+export const look = ({ id }: Payment) =>
   Effect.gen(function* () {
-    const reader = yield* Reader
-    const stored = yield* Repo.byId(reader, payment.id)
-    const events = yield* reader.all<{ kind: string; created_at: number; body: string }>(
+    const payment = yield* Repo.byId(yield* Reader, id)
+    const events = yield* rows<{ kind: string; created_at: number; body: string }>(
       "SELECT kind, created_at, body FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY rowid",
-      [payment.id]
+      [id]
     )
-    const transitions = yield* reader.all<{ to_status: string; at: number }>(
+    const transitions = yield* rows<{ to_status: string; at: number }>(
       "SELECT to_status, at FROM transitions WHERE payment_id = ? ORDER BY ordinal",
-      [payment.id]
+      [id]
     )
-    return { payment: stored, events, transitions }
+    return { payment, events, transitions }
   })
+
+/** The kinds of the events of its status, without `payment.`. */
+export const kindsOf = (payment: Payment) =>
+  Effect.map(look(payment), ({ events }) => events.map(({ kind }) => kind.replace("payment.", "")))
 
 /** A payment that has been confirmed by all of its money. */
 export const confirmedOnce = Effect.gen(function* () {
@@ -253,3 +242,9 @@ export const after = (payment: Payment, step: Tick) => Effect.zipRight(tick(step
 /** The same, with the clock at the head's time. */
 export const afterScan = (payment: Payment, head: number, ...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.zipRight(scanTo(head, ...transfers), stateOf(payment))
+
+/** Checks the payment's state, and its exceptions, in any order. */
+export const shows = (payment: Payment, state: string, ...open: ReadonlyArray<string>) =>
+  Effect.map(Effect.zip(stateOf(payment), exceptions(payment)), ([is, all]) =>
+    expect([is, ...all.toSorted()]).toEqual([state, ...open.toSorted()])
+  )

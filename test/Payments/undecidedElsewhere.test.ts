@@ -1,16 +1,16 @@
 import { describe, expect } from "@effect/vitest"
-import { Effect, Exit, Layer, TestClock } from "effect"
+import { Effect, Layer, TestClock } from "effect"
 import * as CorroborationRepo from "../../src/Chains/corroboration/CorroborationRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
 import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
-import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import { abandon, accept } from "../../src/Payments/operatorDecisions.ts"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "../../src/Sql.ts"
+import { Reader, type StoreUnavailable, type Tx } from "../../src/Sql.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
-import { testOfTwo as test } from "./deciding.ts"
+import { inTransaction, rows } from "../lib/store.ts"
+import { exceptionOf, testOfTwo as test } from "./deciding.ts"
 import {
   block,
   elsewhere,
@@ -18,6 +18,7 @@ import {
   lastOnTime,
   network,
   scanTo,
+  shows,
   start,
   startScans,
   stateOf,
@@ -40,47 +41,30 @@ const elsewhereAt = (second: number, ...transfers: ReadonlyArray<DatedTransfer>)
     tick({ head: second, on: elsewhere, transfers, corroborated: false })
   )
 
-const startBeside = Effect.gen(function* () {
-  const payment = yield* start
-  yield* startScans(7, elsewhere)
-  return payment
-})
+const startBeside = Effect.tap(start, startScans(7, elsewhere))
 
 /** A payment that has ended while a stray transfer was undecided. */
-const endedBeside = Effect.gen(function* () {
-  const payment = yield* startBeside
-  yield* elsewhereAt(260, stray)
-  yield* scanTo(longest + 1)
-  return payment
-})
+const endedBeside = Effect.tap(startBeside, Effect.zipRight(elsewhereAt(260, stray), scanTo(longest + 1)))
 
 /** The evidence of another provider of the other chain about the stray transfer. */
 const decidedBy = ({ id }: Payment, decide: Effect.Effect<unknown, StoreUnavailable, Tx>, head: number) =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const settlement = yield* Settlement
-    yield* writer.write(Effect.zipRight(decide, settlement.settle({ network: elsewhere, head: block(head) }, [id])))
+    yield* inTransaction(Effect.zipRight(decide, settlement.settle({ network: elsewhere, head: block(head) }, [id])))
     yield* untilExpired
   })
 const corroborated = CorroborationRepo.setCorroborated(elsewhere, stray)
 const refuted = CorroborationRepo.refute(elsewhere, stray)
-
-const onlyException = (payment: Payment) =>
-  Effect.map(
-    Effect.flatMap(Reader, (reader) => Exceptions.ofPayment(reader, payment.id)),
-    ([one]) => one?.id ?? expect.fail("no exception")
-  )
 
 describe("what is undecided on another chain", () => {
   test("keeps a payment open for two minutes, and is an exception that says so from its end on", function* () {
     const payment = yield* startBeside
     yield* elsewhereAt(260, stray)
     yield* scanTo(longest)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["pending", []])
+    yield* shows(payment, "pending")
     yield* scanTo(longest + 1)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["expired", ["open unattributed 7 0xt250"]])
-    const reader = yield* Reader
-    const events = yield* reader.all<{ body: string }>("SELECT body FROM events WHERE kind = 'payment.exception'")
+    yield* shows(payment, "expired", "open unattributed 7 0xt250")
+    const events = yield* rows<{ body: string }>("SELECT body FROM events WHERE kind = 'payment.exception'")
     expect(events.map(({ body }) => JSON.parse(body).exception)).toMatchObject([
       { kind: "unattributed", chain: "optimism", txHash: "0xt250", uncorroborated: true }
     ])
@@ -99,25 +83,19 @@ describe("what is undecided on another chain", () => {
     yield* elsewhereAt(260, stray)
     yield* scanTo(longest)
     yield* decidedBy(payment, corroborated, longest)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual([
-      "failed: wrong_chain",
-      ["open wrong_chain 7 0xt250"]
-    ])
+    yield* shows(payment, "failed: wrong_chain", "open wrong_chain 7 0xt250")
   })
 
   test("becomes an ordinary exception once a second provider has it, and changes no end", function* () {
     const payment = yield* endedBeside
     yield* decidedBy(payment, corroborated, longest + 1)
-    expect([yield* stateOf(payment), (yield* exceptions(payment)).toSorted()]).toEqual([
-      "expired",
-      ["gone unattributed 7 0xt250", "open wrong_chain 7 0xt250"]
-    ])
+    yield* shows(payment, "expired", "gone unattributed 7 0xt250", "open wrong_chain 7 0xt250")
   })
 
   test("goes away once it is refuted", function* () {
     const payment = yield* endedBeside
     yield* decidedBy(payment, refuted, longest + 1)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["expired", ["gone unattributed 7 0xt250"]])
+    yield* shows(payment, "expired", "gone unattributed 7 0xt250")
   })
 
   test("does not fail an underpaid payment later than that, and opens nothing where it comes after the end", function* () {
@@ -125,9 +103,9 @@ describe("what is undecided on another chain", () => {
     yield* tick({ head: 120, transfers: [transfer(119, 400n)] })
     yield* elsewhereAt(260, stray)
     yield* scanTo(longest + 1)
-    expect(yield* stateOf(payment)).toBe("failed: insufficient_amount")
     yield* elsewhereAt(longest + 9, usdcElsewhere(longest + 5, 9n))
-    expect((yield* exceptions(payment)).toSorted()).toEqual(["open unattributed 7 0xt250", "open underpaid 400 0xt119"])
+    const open = ["open unattributed 7 0xt250", "open underpaid 400 0xt119"]
+    yield* shows(payment, "failed: insufficient_amount", ...open)
   })
 
   test("is not reported twice when a reorg mines it again", function* () {
@@ -138,7 +116,7 @@ describe("what is undecided on another chain", () => {
     yield* TestClock.setTime(261_000)
     yield* tick({ head: 261, on: elsewhere, ancestor: 249, transfers: [again], corroborated: false })
     yield* scanTo(longest + 1)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["expired", ["open wrong_chain 7 0xt250"]])
+    yield* shows(payment, "expired", "open wrong_chain 7 0xt250")
   })
 
   test("is left to decide where its payment is accepted for other money", function* () {
@@ -146,78 +124,68 @@ describe("what is undecided on another chain", () => {
     yield* elsewhereAt(250, stray)
     yield* scanTo(251, transfer(119, 400n))
     yield* accept(payment.id, undefined)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["confirmed", ["open unattributed 7 0xt250"]])
+    yield* shows(payment, "confirmed", "open unattributed 7 0xt250")
   })
 
   test("that was accepted or sent back is not another exception once a second provider has it", function* () {
     const payment = yield* endedBeside
-    yield* acceptException(yield* onlyException(payment), undefined, {})
+    yield* acceptException((yield* exceptionOf(payment.id)).id, undefined, {})
     expect(yield* stateOf(payment)).toBe("confirmed")
     yield* decidedBy(payment, corroborated, longest + 1)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual([
-      "confirmed",
-      ["accepted unattributed 7 0xt250"]
-    ])
+    yield* shows(payment, "confirmed", "accepted unattributed 7 0xt250")
   })
 
   test("that was sent back in part is open for the rest once a second provider has it", function* () {
     const payment = yield* endedBeside
-    yield* refundException(yield* onlyException(payment), undefined, 5n, {})
+    yield* refundException((yield* exceptionOf(payment.id)).id, undefined, 5n, {})
     yield* decidedBy(payment, corroborated, longest + 1)
     expect((yield* exceptions(payment)).toSorted()).toEqual(["gone unattributed 2 0xt250", "open wrong_chain 2 0xt250"])
   })
 })
 
-describe("on the payment's own chain what is undecided", () => {
-  test("keeps it open in the blocks that decide, and not in later ones", function* () {
-    const payment = yield* startBeside
-    yield* tick({ head: 120, transfers: [usdcElsewhere(119, 5n)], corroborated: false })
-    yield* TestClock.setTime((longest + 1) * 1000)
-    yield* tick({ head: longest + 1 })
-    expect(yield* stateOf(payment)).toBe("pending")
-    const writer = yield* Writer
-    yield* writer.write(CorroborationRepo.setCorroborated(network, usdcElsewhere(119, 5n)))
-    // Someone sends one in each block: the newest ones are always undecided.
-    const late = usdcElsewhere(longest + 1, 1n)
-    yield* tick({ head: longest + 2, transfers: [late], corroborated: false })
-    expect(yield* stateOf(payment)).toBe("failed: wrong_token")
-  })
+test("what is undecided on the payment's own chain keeps it open in the blocks that decide, and not in later ones", function* () {
+  const payment = yield* startBeside
+  yield* tick({ head: 120, transfers: [usdcElsewhere(119, 5n)], corroborated: false })
+  yield* TestClock.setTime((longest + 1) * 1000)
+  yield* tick({ head: longest + 1 })
+  expect(yield* stateOf(payment)).toBe("pending")
+  yield* inTransaction(CorroborationRepo.setCorroborated(network, usdcElsewhere(119, 5n)))
+  // Someone sends one in each block: the newest ones are always undecided.
+  const late = usdcElsewhere(longest + 1, 1n)
+  yield* tick({ head: longest + 2, transfers: [late], corroborated: false })
+  expect(yield* stateOf(payment)).toBe("failed: wrong_token")
 })
 
 describe("a chain with undecided money", () => {
-  /** A start with the payment's own chain alone. */
+  /** Why a start with the payment's own chain alone is refused; undefined where it is not. */
   const startWithout = Effect.gen(function* () {
-    const reader = yield* Reader
-    const settings = testSettingsLayer("unused", { chains: [testChain({})] })
-    return yield* refuseDroppedChains.pipe(
-      Layer.provide(Layer.succeed(Reader, reader)),
-      Layer.provide(settings),
-      Layer.build,
-      Effect.exit
+    const ownChain = testSettingsLayer("unused", { chains: [testChain({})] })
+    const start = refuseDroppedChains.pipe(
+      Layer.provide(Layer.succeed(Reader, yield* Reader)),
+      Layer.provide(ownChain),
+      Layer.build
     )
+    return yield* Effect.match(start, { onFailure: ({ message }) => message, onSuccess: () => undefined })
   })
-
-  const refusal = (exit: Exit.Exit<unknown, { readonly message: string }>) =>
-    Exit.isFailure(exit) && exit.cause._tag === "Fail" ? exit.cause.error.message : ""
 
   test("is not dropped while a payment that is open on another one may wait for it, until it is given up", function* () {
     const payment = yield* startBeside
     yield* elsewhereAt(260, stray)
-    const refused = refusal(yield* startWithout)
+    const refused = yield* startWithout
     expect(refused).toContain(`chains.optimism.test: money of ${payment.id} is not yet corroborated there`)
     expect(refused).toContain("tilld payments abandon --chain optimism --mode test")
     expect(yield* abandon(elsewhere)).toEqual({ abandoned: 0, givenUp: 1 })
-    expect(Exit.isSuccess(yield* startWithout)).toBe(true)
-    expect([yield* stateOf(payment), yield* exceptions(payment)]).toEqual(["pending", []])
+    expect(yield* startWithout).toBeUndefined()
+    yield* shows(payment, "pending")
     expect(yield* abandon(elsewhere)).toEqual({ abandoned: 0, givenUp: 0 })
   })
 
   test("is not dropped either while an exception is open for it, which goes away when it is given up", function* () {
     const payment = yield* endedBeside
-    expect(refusal(yield* startWithout)).toContain(payment.id)
+    expect(yield* startWithout).toContain(payment.id)
     expect(yield* abandon(elsewhere)).toEqual({ abandoned: 0, givenUp: 1 })
     expect(yield* exceptions(payment)).toEqual(["gone unattributed 7 0xt250"])
-    expect(Exit.isSuccess(yield* startWithout)).toBe(true)
+    expect(yield* startWithout).toBeUndefined()
     // What a scan of the chain finds again is there again.
     yield* elsewhereAt(longest + 9, stray)
     expect(yield* exceptions(payment)).toEqual(["open unattributed 7 0xt250"])
@@ -225,8 +193,8 @@ describe("a chain with undecided money", () => {
 
   test("is dropped once its money is decided", function* () {
     const payment = yield* endedBeside
-    yield* refundException(yield* onlyException(payment), undefined, undefined, {})
-    expect(Exit.isSuccess(yield* startWithout)).toBe(true)
+    yield* refundException((yield* exceptionOf(payment.id)).id, undefined, undefined, {})
+    expect(yield* startWithout).toBeUndefined()
     expect(yield* abandon(elsewhere)).toEqual({ abandoned: 0, givenUp: 0 })
   })
 })

@@ -43,24 +43,8 @@ liveSuite(app, "quotes over HTTP", (test) => {
       chain: "must be ethereum, polygon, arbitrum, optimism or base",
       from: "is not a field of this endpoint"
     })
-    expect(yield* problems({ fromCurrency: "USD", toCurrency: "USD", amount: "1.001" })).toEqual({
-      toCurrency: "must differ from fromCurrency",
-      amount: "must have at most 2 decimals, which is what USD has"
-    })
-    for (const amount of [
-      "0",
-      "0.00",
-      "-1",
-      "01",
-      "1.",
-      ".5",
-      "1e3",
-      "1,5",
-      " 1",
-      "",
-      "1".repeat(31),
-      `1.${"1".repeat(19)}`
-    ]) {
+    const long = ["1".repeat(31), `1.${"1".repeat(19)}`]
+    for (const amount of ["0", "0.00", "-1", "01", "1.", ".5", "1e3", "1,5", " 1", "", ...long]) {
       expect(yield* problems({ fromCurrency: "ETH", toCurrency: "USD", amount }), amount).toEqual({
         amount: amountRule
       })
@@ -70,17 +54,12 @@ liveSuite(app, "quotes over HTTP", (test) => {
   test("no price is a 503 that says when to come back, and too little a 422", function* () {
     const api = yield* TestApi
     const key = yield* api.newKey()
-    const ask = (fields: Record<string, unknown>) =>
-      api.call("POST", "/v1/quotes", {
-        key,
-        json: { fromCurrency: "USD", toCurrency: "EUR", amount: "5", ...fields }
-      })
+    const json = { fromCurrency: "USD", toCurrency: "EUR", amount: "5" }
+    const ask = (fields: Partial<typeof json & { readonly chain: string }>) =>
+      api.call("POST", "/v1/quotes", { key, json: { ...json, ...fields } })
     const noPrice = yield* ask({ toCurrency: "GBP" })
-    expect([noPrice.status, noPrice.headers["retry-after"], noPrice.body.error.code]).toEqual([
-      503,
-      "10",
-      "RATE_UNAVAILABLE"
-    ])
+    const { body, headers, status } = noPrice
+    expect([status, headers["retry-after"], body.error.code]).toEqual([503, "10", "RATE_UNAVAILABLE"])
     // No watcher runs here, so that no gas price is known.
     const noGas = yield* ask({ toCurrency: "USDC", chain: "base" })
     expect([noGas.status, noGas.body.error.message]).toEqual([

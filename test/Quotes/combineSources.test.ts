@@ -49,10 +49,8 @@ describe("a combined price", () => {
     return fc.assert(
       fc.property(symbols, sources, (symbol, all) => {
         const cents = all.filter(usable).map(inCents)
-        const [lowest, highest] = [
-          cents.toSorted((a, b) => (a < b ? -1 : 1))[0],
-          cents.toSorted((a, b) => (a > b ? -1 : 1))[0]
-        ]
+        const sorted = cents.toSorted((a, b) => (a < b ? -1 : 1))
+        const [lowest, highest] = [sorted[0], sorted.at(-1)]
         const percent = symbol === "ETH" || symbol === "MXN" ? 102n : 101n
         const corroborated = lowest !== undefined && highest !== undefined && highest * 100n <= lowest * percent
         const { price, reason } = combine(symbol, all, [], now)

@@ -7,9 +7,8 @@ import type { CreateQuote } from "../../src/Domain/Quote.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
 import { Quotes } from "../../src/Quotes.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
-import { Tx, Writer } from "../../src/Sql.ts"
 import { testChain, testRates, testSettingsLayer } from "../lib/settings.ts"
-import { tempStore } from "../lib/store.ts"
+import { execute, inTransaction, tempStore } from "../lib/store.ts"
 
 export const owner = { account: AccountId.make("shop"), mode: "test" } as const
 export const other = { account: AccountId.make("other"), mode: "test" } as const
@@ -36,16 +35,10 @@ const networks = Layer.succeed(Networks, {
 })
 
 const accounts = Layer.effectDiscard(
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        for (const { account } of [owner, other]) {
-          yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [account])
-        }
-      })
-    )
-  )
+  execute("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0), (?, 'Other', 0)", [
+    owner.account,
+    other.account
+  ])
 )
 
 export const fixed = { ETH: "2500", MATIC: "0.5", USDC: "1", USDT: "0.999", WBTC: "65000", EUR: "1.10", MXN: "0.05" }
@@ -69,26 +62,19 @@ export const create = (request: CreateQuote) => Effect.flatMap(Quotes, (quotes) 
 
 /** The quote's own row marks nothing: a payment's does. */
 export const usedBy = (quoteId: string) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.gen(function* () {
-        const tx = yield* Tx
-        yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)")
-        yield* tx.run(
-          `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address,
-             wallet, wallet_index, status, created_at, expires_at, metadata, quote_id)
-           VALUES ('pay_1', 't', 'shop', 'test', 'a', '1', 'ETH', 'base', '0x1', 'w', 0, 'pending', 0, 1, '{}', ?)`,
-          [quoteId]
-        )
-      })
+  Effect.zipRight(
+    execute("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 1)"),
+    execute(
+      `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address,
+         wallet, wallet_index, status, created_at, expires_at, metadata, quote_id)
+       VALUES ('pay_1', 't', 'shop', 'test', 'a', '1', 'ETH', 'base', '0x1', 'w', 0, 'pending', 0, 1, '{}', ?)`,
+      [quoteId]
     )
   )
 
 export type Priced = Parameters<Quotes["Type"]["lock"]>[2]
 
 export const lock = (quoteId: string, payment: Priced, by: { account: AccountId; mode: Mode } = owner) =>
-  Effect.gen(function* () {
-    const quotes = yield* Quotes
-    const writer = yield* Writer
-    return yield* writer.write(Effect.flatMap(Clock.currentTimeMillis, (now) => quotes.lock(by, quoteId, payment, now)))
-  })
+  Effect.flatMap(Quotes, (quotes) =>
+    inTransaction(Effect.flatMap(Clock.currentTimeMillis, (now) => quotes.lock(by, quoteId, payment, now)))
+  )

@@ -31,13 +31,13 @@ const migrated = Effect.scoped(
   })
 )
 
-/** A database file of its own. In memory there would be no second reader. */
-export const tempStore = Layer.unwrapScoped(
-  Effect.zipWith(temporaryDatabase, migrated, (path, bytes) => {
-    writeFileSync(path, bytes)
-    return Sql.layer(path)
-  })
+/** The path of a migrated database. */
+export const migratedDatabase = Effect.tap(temporaryDatabase, (path) =>
+  Effect.map(migrated, (bytes) => writeFileSync(path, bytes))
 )
+
+/** A database file of its own. In memory there would be no second reader. */
+export const tempStore = Layer.unwrapScoped(Effect.map(migratedDatabase, Sql.layer))
 
 /** What the body of a test yields: the body is written as for `Effect.gen`. */
 export type Yielded = YieldWrap<Effect.Effect<unknown, unknown, unknown>>

@@ -101,3 +101,7 @@ export const gap = Effect.gen(function* () {
   )
   return { rows, watched: rows.filter(({ address }) => matchSet.has("test", address)).length }
 })
+
+/** The index of the next address of that run, the rows of what it skipped, and how many of them it watches. */
+export const nextOf = (run: ReturnType<typeof running>) =>
+  Effect.map(Effect.provide(Effect.zip(take, gap), run), ([{ index }, found]) => ({ index, ...found }))

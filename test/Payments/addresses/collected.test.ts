@@ -1,7 +1,7 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { type ChainHealth, Chains } from "../../../src/Chains.ts"
-import { networkKey } from "../../../src/Domain/Chain.ts"
+import { type Network, networkKey } from "../../../src/Domain/Chain.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import * as CollectedRepo from "../../../src/Payments/addresses/CollectedRepo.ts"
 import * as ReceivedRepo from "../../../src/Payments/addresses/ReceivedRepo.ts"
@@ -9,9 +9,11 @@ import { readChain } from "../../../src/Payments/addresses/sweepOperations.ts"
 import { listExceptions } from "../../../src/Payments/decisions/decisionOperations.ts"
 import { Reader, Tx } from "../../../src/Sql.ts"
 import { storeLateMoney } from "../../lib/exceptions.ts"
+import { scopedTest } from "../../lib/scopedTest.ts"
 import { testSettingsLayer } from "../../lib/settings.ts"
 import { execute, inTransaction, rows, storeAccount, tempStore } from "../../lib/store.ts"
 
+const test = scopedTest(tempStore)
 const network = { chain: "base", mode: "test" } as const
 const hash = (n: number) => `0x${n.toString(16).padStart(64, "0")}`
 const addressOf = (n: number) => `0x${`${n}`.repeat(40)}`
@@ -52,183 +54,146 @@ const storeTransfer = (n: number, over: Partial<Record<"chain" | "mode" | "curre
   )
 }
 
-it.scoped("received money is that of canonical blocks of the chain, and only an open exception keeps it", () =>
-  Effect.gen(function* () {
-    yield* storePayments([{}, { canonical: false }, { chain: "polygon" }, { mode: "live" }, {}, {}])
-    yield* storeLateMoney("pay_1", 1)
-    yield* storeLateMoney("pay_5", 2)
-    yield* execute("UPDATE exceptions SET closed_at = 1, outcome = 'accepted' WHERE payment_id = 'pay_1'")
-    const { next, rows } = yield* receivedBehind(0, 100)
-    expect(next).toBeUndefined()
-    expect(rows.map(({ held, isOpen, payment }) => [payment, isOpen, held])).toEqual([
-      ["pay_1", 0, "[]"],
-      ["pay_5", 0, expect.stringMatching(/^.{3}currency.*"700","is":"exception".{2}$/)],
-      ["pay_6", 0, "[]"]
-    ])
-    expect(rows[0]).toMatchObject({ account: "default", address: addressOf(1), walletAccount: 3, index: 1 })
-  }).pipe(Effect.provide(tempStore))
-)
+test("received money is that of canonical blocks of the chain, and only an open exception keeps it", function* () {
+  yield* storePayments([{}, { canonical: false }, { chain: "polygon" }, { mode: "live" }, {}, {}])
+  yield* storeLateMoney("pay_1", 1)
+  yield* storeLateMoney("pay_5", 2)
+  yield* execute("UPDATE exceptions SET closed_at = 1, outcome = 'accepted' WHERE payment_id = 'pay_1'")
+  const { next, rows } = yield* receivedBehind(0, 100)
+  expect(next).toBeUndefined()
+  expect(rows.map(({ held, isOpen, payment }) => [payment, isOpen, held])).toEqual([
+    ["pay_1", 0, "[]"],
+    ["pay_5", 0, expect.stringMatching(/^.{3}currency.*"700","is":"exception".{2}$/)],
+    ["pay_6", 0, "[]"]
+  ])
+  expect(rows[0]).toMatchObject({ account: "default", address: addressOf(1), walletAccount: 3, index: 1 })
+})
 
-it.scoped("received money is read page by page, each payment once", () =>
-  Effect.gen(function* () {
-    yield* storePayments([{}, {}, {}])
-    const pages: Array<ReadonlyArray<string>> = []
-    for (let after: number | undefined = 0; after !== undefined; ) {
-      const page: { readonly next: number | undefined; readonly rows: ReadonlyArray<{ readonly payment: string }> } =
-        yield* receivedBehind(after, 1)
-      pages.push(page.rows.map(({ payment }) => payment))
-      after = page.next
-    }
-    expect(pages).toEqual([["pay_1"], ["pay_2"], ["pay_3"]])
-  }).pipe(Effect.provide(tempStore))
-)
+test("received money is read page by page, each payment once", function* () {
+  yield* storePayments([{}, {}, {}])
+  const pages: Array<ReadonlyArray<string>> = []
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const page: { readonly next: number | undefined; readonly rows: ReadonlyArray<{ readonly payment: string }> } =
+      yield* receivedBehind(after, 1)
+    pages.push(page.rows.map(({ payment }) => payment))
+    after = page.next
+  }
+  expect(pages).toEqual([["pay_1"], ["pay_2"], ["pay_3"]])
+})
 
-it.scoped("what was moved away counts for its address, currency, chain and mode only", () =>
-  Effect.gen(function* () {
-    yield* storePayments([{}, {}])
-    yield* storeTransfer(1)
-    yield* storeTransfer(2, { mode: "live" })
-    yield* storeTransfer(2, { chain: "polygon" })
-    const { rows } = yield* Effect.flatMap(Reader, (reader) => ReceivedRepo.moved(reader, 0, 100))
-    const row = { account: "default", mode: "test", currency: "ETH" }
-    expect(rows).toEqual([
-      { ...row, chain: "base", received: 10n, collected: 4n },
-      { ...row, chain: "base", received: 10n, collected: 0n },
-      { ...row, chain: "polygon", received: 0n, collected: 4n }
-    ])
-  }).pipe(Effect.provide(tempStore))
-)
+test("what was moved away counts for its address, currency, chain and mode only", function* () {
+  yield* storePayments([{}, {}])
+  yield* storeTransfer(1)
+  yield* storeTransfer(2, { mode: "live" })
+  yield* storeTransfer(2, { chain: "polygon" })
+  const { rows } = yield* Effect.flatMap(Reader, (reader) => ReceivedRepo.moved(reader, 0, 100))
+  const row = { account: "default", mode: "test", currency: "ETH" }
+  expect(rows).toEqual([
+    { ...row, chain: "base", received: 10n, collected: 4n },
+    { ...row, chain: "base", received: 10n, collected: 0n },
+    { ...row, chain: "polygon", received: 0n, collected: 4n }
+  ])
+})
 
-it.scoped(
-  "what counts at an exception's address is what two providers have seen, less exceptions and what was moved",
-  () =>
-    Effect.gen(function* () {
-      yield* storePayments([{}])
-      yield* execute("UPDATE payments SET currency = 'USDC'")
-      const came = (position: string, amount: string, corroborated: number) =>
-        execute(
-          `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-           amount, payment_id, canonical, corroborated, seen_at)
-         SELECT chain, mode, '0x110', address, ?, 110, 1, ?, 'USDC', ?, id, 1, ?, 1 FROM payments`,
-          [position, hash(7), amount, corroborated]
-        )
-      yield* came("log:1", "5000", 1)
-      yield* came("log:2", "30000", 0)
-      yield* storeLateMoney("pay_1", 1)
-      yield* storeTransfer(1, { currency: "USDC" })
-      const kept = yield* Effect.flatMap(Reader, (reader) =>
-        ReceivedRepo.keptBeside(reader, [
-          { payment: "pay_1" as PaymentId, address: addressOf(1), ...network, currency: "" }
-        ])
-      )
-      const of = (currency: string) => kept({ payment: "pay_1" as PaymentId, address: "", ...network, currency })
-      expect([of("USDC"), of("DAI"), of("ETH")]).toEqual([4296n, 0n, 0n])
-    }).pipe(Effect.provide(tempStore))
-)
-
-it.scoped("a transfer is noted once, by its transaction and its place in the plan", () =>
-  Effect.gen(function* () {
-    const transfer = (place: number, amount: string) => ({
-      ...{ hash: hash(1), place, address: addressOf(place), to: addressOf(9), currency: "USDC", amount }
-    })
-    const add = (transfers: ReadonlyArray<CollectedRepo.CollectedTransfer>, now: number) =>
-      inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.add(tx, network, transfers, now)))
-    expect(yield* add([transfer(1, "5"), transfer(2, "6")], 10)).toBe(2)
-    expect(yield* add([transfer(2, "60"), transfer(3, "7")], 20)).toBe(1)
-    const found = yield* rows<{ place: number; amount: string; address: string; receiver: string }>(
-      "SELECT place, amount, address, receiver FROM collected ORDER BY place"
+test("what counts at an exception's address is what two providers have seen, less exceptions and what was moved", function* () {
+  yield* storePayments([{}])
+  yield* execute("UPDATE payments SET currency = 'USDC'")
+  const came = (position: string, amount: string, corroborated: number) =>
+    execute(
+      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
+       amount, payment_id, canonical, corroborated, seen_at)
+     SELECT chain, mode, '0x110', address, ?, 110, 1, ?, 'USDC', ?, id, 1, ?, 1 FROM payments`,
+      [position, hash(7), amount, corroborated]
     )
-    expect(found).toEqual(
-      [5, 6, 7].map((amount, i) => ({
-        ...{ place: i + 1, amount: `${amount}`, address: addressOf(i + 1), receiver: addressOf(9) }
-      }))
-    )
-    expect(yield* Effect.flatMap(Reader, CollectedRepo.newest)).toBe(20)
-  }).pipe(Effect.provide(tempStore))
-)
+  yield* came("log:1", "5000", 1)
+  yield* came("log:2", "30000", 0)
+  yield* storeLateMoney("pay_1", 1)
+  yield* storeTransfer(1, { currency: "USDC" })
+  const kept = yield* Effect.flatMap(Reader, (reader) =>
+    ReceivedRepo.keptBeside(reader, [
+      { payment: "pay_1" as PaymentId, address: addressOf(1), ...network, currency: "" }
+    ])
+  )
+  const of = (currency: string) => kept({ payment: "pay_1" as PaymentId, address: "", ...network, currency })
+  expect([of("USDC"), of("DAI"), of("ETH")]).toEqual([4296n, 0n, 0n])
+})
+
+const noteTransfers = (transfers: ReadonlyArray<CollectedRepo.CollectedTransfer>, now: number, on: Network = network) =>
+  inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.add(tx, on, transfers, now)))
+
+test("a transfer is noted once, by its transaction and its place in the plan", function* () {
+  const transfer = (place: number, amount: string) => ({
+    ...{ hash: hash(1), place, address: addressOf(place), to: addressOf(9), currency: "USDC", amount }
+  })
+  expect(yield* noteTransfers([transfer(1, "5"), transfer(2, "6")], 10)).toBe(2)
+  expect(yield* noteTransfers([transfer(2, "60"), transfer(3, "7")], 20)).toBe(1)
+  expect(yield* rows("SELECT place, amount, address, receiver FROM collected ORDER BY place")).toEqual(
+    [5, 6, 7].map((amount, i) => ({
+      ...{ place: i + 1, amount: `${amount}`, address: addressOf(i + 1), receiver: addressOf(9) }
+    }))
+  )
+  expect(yield* Effect.flatMap(Reader, CollectedRepo.newest)).toBe(20)
+})
 
 const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
 
-it.scoped("an open exception tells how many transactions of its address were noted, each once, on its network", () =>
-  Effect.gen(function* () {
-    yield* storePayments([{}, {}])
-    for (const n of [1, 2]) yield* storeLateMoney(`pay_${n}`, n)
-    const listed = Effect.map(
-      Effect.provide(
-        listExceptions.run({ limit: 100 }, caller, () => undefined),
-        testSettingsLayer("")
-      ),
-      (all) => all.map(({ notedTransactions, payment }) => [payment, notedTransactions])
-    )
-    let place = 0
-    const add = (
-      nonce: number | undefined,
-      { of = 1, ...over }: Partial<Record<"chain" | "mode", string>> & { of?: 1 | 2 } = {}
-    ) =>
-      inTransaction(
-        Effect.flatMap(Tx, (tx) => {
-          place += 1
-          const transfer = { address: addressOf(of), to: addressOf(9), currency: "ETH", amount: "1", nonce }
-          return CollectedRepo.add(
-            tx,
-            { ...network, ...over } as typeof network,
-            [{ hash: hash(place), place, ...transfer }],
-            10
-          )
-        })
-      )
-    expect(yield* listed).toEqual([
-      ["pay_1", 0],
-      ["pay_2", 0]
-    ])
-    // Of authorizations, which other addresses carry, and of other networks.
-    yield* add(undefined)
-    yield* add(0, { chain: "polygon" })
-    yield* add(0, { mode: "live" })
-    expect(yield* listed).toEqual([
-      ["pay_1", 0],
-      ["pay_2", 0]
-    ])
-    yield* add(0)
-    yield* add(0, { of: 2 })
-    yield* add(0)
-    expect(yield* listed).toEqual([
-      ["pay_1", 1],
-      ["pay_2", 1]
-    ])
-    // One between is not known: it may be what sent a refund.
-    yield* add(2)
-    expect(yield* listed).toEqual([
-      ["pay_1", 2],
-      ["pay_2", 1]
-    ])
-  }).pipe(Effect.provide(tempStore))
-)
+test("an open exception tells how many transactions of its address were noted, each once, on its network", function* () {
+  yield* storePayments([{}, {}])
+  for (const n of [1, 2]) yield* storeLateMoney(`pay_${n}`, n)
+  const both = (one: number, two: number) => [
+    ["pay_1", one],
+    ["pay_2", two]
+  ]
+  const listed = Effect.map(
+    Effect.provide(
+      listExceptions.run({ limit: 100 }, caller, () => undefined),
+      testSettingsLayer("")
+    ),
+    (all) => all.map(({ notedTransactions, payment }) => [payment, notedTransactions])
+  )
+  let place = 0
+  const add = (nonce: number | undefined, of = 1, over: Partial<Network> = {}) => {
+    place += 1
+    const transfer = { address: addressOf(of), to: addressOf(9), currency: "ETH", amount: "1", nonce }
+    return noteTransfers([{ hash: hash(place), place, ...transfer }], 10, { ...network, ...over })
+  }
+  expect(yield* listed).toEqual(both(0, 0))
+  // Of authorizations, which other addresses carry, and of other networks.
+  yield* add(undefined)
+  yield* add(0, 1, { chain: "polygon" })
+  yield* add(0, 1, { mode: "live" })
+  expect(yield* listed).toEqual(both(0, 0))
+  yield* add(0)
+  yield* add(0, 2)
+  yield* add(0)
+  expect(yield* listed).toEqual(both(1, 1))
+  // One between is not known: it may be what sent a refund.
+  yield* add(2)
+  expect(yield* listed).toEqual(both(2, 1))
+})
 
-it.effect("a chain is looked at and was read up to a block in its own mode only", () =>
-  Effect.gen(function* () {
-    const well = { ready: true, providers: [] }
-    const health: ReadonlyArray<ChainHealth> = [
-      { ...well, chain: "base", mode: "live", head: 300 },
-      { ...well, chain: "polygon", mode: "test", head: 400 },
-      { ...well, chain: "base", mode: "test", head: 200 },
-      { ...well, chain: "ethereum", mode: "live", head: 500 },
-      { ...well, chain: "ethereum", mode: "test" }
-    ]
-    const looked: Array<string> = []
-    const chains = Layer.mock(Chains, {
-      health: Effect.succeed(health),
-      look: (one) => Effect.sync(() => void looked.push(networkKey(one))),
-      exclusively: () => () => Effect.never,
-      wake: () => undefined,
-      behind: () => undefined
-    })
-    const read = (chain: "base" | "ethereum") =>
-      Effect.provide(
-        readChain.run({ chain, mode: "test" }, caller, () => undefined),
-        chains
-      )
-    expect([yield* read("base"), yield* read("ethereum")]).toEqual([{ head: 200 }, {}])
-    expect(looked).toEqual(["base.test", "ethereum.test"])
+test("a chain is looked at and was read up to a block in its own mode only", function* () {
+  const well = { ready: true, providers: [] }
+  const health: ReadonlyArray<ChainHealth> = [
+    { ...well, chain: "base", mode: "live", head: 300 },
+    { ...well, chain: "polygon", mode: "test", head: 400 },
+    { ...well, chain: "base", mode: "test", head: 200 },
+    { ...well, chain: "ethereum", mode: "live", head: 500 },
+    { ...well, chain: "ethereum", mode: "test" }
+  ]
+  const looked: Array<string> = []
+  const chains = Layer.mock(Chains, {
+    health: Effect.succeed(health),
+    look: (one) => Effect.sync(() => void looked.push(networkKey(one))),
+    exclusively: () => () => Effect.never,
+    wake: () => undefined,
+    behind: () => undefined
   })
-)
+  const read = (chain: "base" | "ethereum") =>
+    Effect.provide(
+      readChain.run({ chain, mode: "test" }, caller, () => undefined),
+      chains
+    )
+  expect([yield* read("base"), yield* read("ethereum")]).toEqual([{ head: 200 }, {}])
+  expect(looked).toEqual(["base.test", "ethereum.test"])
+})

@@ -11,16 +11,16 @@ import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
 import { lossOf } from "../../../src/Payments/addresses/lostDatabase.ts"
 import { doubtOf, UnitFolder } from "../../../src/Payments/addresses/numbering.ts"
 import { hdWallet } from "../../../src/Settings/hdWallet.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { Workers } from "../../../src/Telemetry/Workers.ts"
-import { change } from "../../lib/rows.ts"
-import { liveTest } from "../../lib/scopedTest.ts"
+import { liveTest, scopedTest } from "../../lib/scopedTest.ts"
 import { liveXpub } from "../../lib/settings.ts"
-import { temporaryDatabase } from "../../lib/store.ts"
+import { execute, rows, temporaryDatabase } from "../../lib/store.ts"
 import {
   addShop,
   gap,
   markOf,
+  nextOf,
+  owner,
   restore,
   running,
   shop,
@@ -32,10 +32,13 @@ import {
   wallet
 } from "./addressing.ts"
 
+/** A test on the test clock. */
+const test = scopedTest(Layer.empty)
+
 const copy = (path: string) => copyFileSync(path, `${path}.backup`)
 const indexAt = (path: string) => Effect.map(Effect.provide(take, running(path)), ({ index }) => index)
 const gapAt = (path: string) => Effect.provide(gap, running(path))
-const token = Effect.flatMap(Reader, (reader) => reader.get<{ token: string }>("SELECT token FROM numbering"))
+const token = Effect.map(rows<{ token: string }>("SELECT token FROM numbering"), ([row]) => row)
 
 liveTest("a restored older copy assigns no address again, and all skipped addresses are watched", function* () {
   const path = yield* threeTaken
@@ -43,12 +46,9 @@ liveTest("a restored older copy assigns no address again, and all skipped addres
   copy(path)
   yield* Effect.provide(takeMany(40), running(path))
   restore(path)
-  const [first, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-  expect(first.index).toBe(1043)
-  expect(found).toEqual({ rows: skipped(3, 1043), watched: 1040 })
-  const [later, same] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-  expect(later.index).toBe(1044)
-  expect(same).toEqual(found)
+  for (const index of [1043, 1044]) {
+    expect(yield* nextOf(running(path))).toEqual({ index, rows: skipped(3, 1043), watched: 1040 })
+  }
 })
 
 liveTest("the same copy restored again jumps over the addresses assigned since", function* () {
@@ -62,18 +62,15 @@ liveTest("the same copy restored again jumps over the addresses assigned since",
   expect((yield* gapAt(path)).rows).toEqual(skipped(3, 3 + 3 * 1001))
 })
 
-liveTest(
-  "a copy that has run elsewhere meanwhile jumps where it comes back, though its number is higher",
-  function* () {
-    const path = yield* threeTaken
-    const elsewhere = `${path}.elsewhere`
-    copyFileSync(path, elsewhere)
-    yield* Effect.provide(takeMany(5), running(elsewhere))
-    copyFileSync(elsewhere, path)
-    expect(yield* indexAt(path)).toBe(1008 + 1000)
-    expect(yield* indexAt(elsewhere)).toBe(1008)
-  }
-)
+liveTest("a copy that has run elsewhere jumps where it comes back, though its number is higher", function* () {
+  const path = yield* threeTaken
+  const elsewhere = `${path}.elsewhere`
+  copyFileSync(path, elsewhere)
+  yield* Effect.provide(takeMany(5), running(elsewhere))
+  copyFileSync(elsewhere, path)
+  expect(yield* indexAt(path)).toBe(1008 + 1000)
+  expect(yield* indexAt(elsewhere)).toBe(1008)
+})
 
 liveTest("a copy that runs beside the original from another place jumps, and the original does not", function* () {
   const path = yield* threeTaken
@@ -85,32 +82,28 @@ liveTest("a copy that runs beside the original from another place jumps, and the
   expect(yield* indexAt(path)).toBe(4)
 })
 
-it.effect("skipped addresses are watched as long as those of ended payments", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    rmSync(markOf(path))
-    expect((yield* gapAt(path)).watched).toBe(1000)
-    yield* TestClock.adjust("30 days")
-    const { rows, watched } = yield* gapAt(path)
-    expect({ rows: rows.length, watched }).toEqual({ rows: 1000, watched: 0 })
-  }).pipe(Effect.scoped)
-)
+test("skipped addresses are watched as long as those of ended payments", function* () {
+  const path = yield* threeTaken
+  rmSync(markOf(path))
+  expect((yield* gapAt(path)).watched).toBe(1000)
+  yield* TestClock.adjust("30 days")
+  const { rows, watched } = yield* gapAt(path)
+  expect({ rows: rows.length, watched }).toEqual({ rows: 1000, watched: 0 })
+})
 
-it.effect("also those that a start skips while the clock is in the past, as that of an image is", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    const read = change(
-      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
-       VALUES ('base', 'test', 0, 1, '0x1', ?, 0)`,
-      Duration.toSeconds("40 days")
-    )
-    yield* Effect.provide(read, running(path))
-    rmSync(markOf(path))
-    expect((yield* gapAt(path)).watched).toBe(1000)
-    yield* TestClock.adjust("41 days")
-    expect((yield* gapAt(path)).watched).toBe(1000)
-  }).pipe(Effect.scoped)
-)
+test("also those that a start skips while the clock is in the past, as that of an image is", function* () {
+  const path = yield* threeTaken
+  const read = execute(
+    `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
+     VALUES ('base', 'test', 0, 1, '0x1', ?, 0)`,
+    [Duration.toSeconds("40 days")]
+  )
+  yield* Effect.provide(read, running(path))
+  rmSync(markOf(path))
+  expect((yield* gapAt(path)).watched).toBe(1000)
+  yield* TestClock.adjust("41 days")
+  expect((yield* gapAt(path)).watched).toBe(1000)
+})
 
 for (const [what, spoil] of [
   ["missing", (mark: string) => rmSync(mark)],
@@ -120,24 +113,18 @@ for (const [what, spoil] of [
     (mark: string) => writeFileSync(mark, JSON.stringify({ tokens: [], wallets: {}, database: "" }))
   ]
 ] as const) {
-  it.live(`numbering jumps by a thousand, once, where the mark is ${what}`, () =>
-    Effect.gen(function* () {
-      const path = yield* threeTaken
-      spoil(markOf(path))
-      expect(yield* indexAt(path)).toBe(1003)
-      const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-      expect(index).toBe(1004)
-      expect(rows).toEqual(skipped(3, 1003))
-    }).pipe(Effect.scoped)
-  )
+  liveTest(`numbering jumps by a thousand, once, where the mark is ${what}`, function* () {
+    const path = yield* threeTaken
+    spoil(markOf(path))
+    expect(yield* indexAt(path)).toBe(1003)
+    expect(yield* nextOf(running(path))).toMatchObject({ index: 1004, rows: skipped(3, 1003) })
+  })
 }
 
 liveTest("a new database in place of another one assigns no address again", function* () {
   const path = yield* threeTaken
   for (const part of ["", "-wal", "-shm"]) rmSync(`${path}${part}`, { force: true })
-  const [{ index }, found] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-  expect(index).toBe(1003)
-  expect(found).toEqual({ rows: skipped(0, 1003), watched: 1003 })
+  expect(yield* nextOf(running(path))).toEqual({ index: 1003, rows: skipped(0, 1003), watched: 1003 })
 })
 
 liveTest("a new database jumps over a mark in the unit's folder, too", function* () {
@@ -214,16 +201,12 @@ describe("a crash skips nothing", () => {
     restore(path)
     const begun = yield* Effect.provide(token, running(path))
     // The token and what is left to jump are committed, and the mark is as it was before that.
-    const undone = Effect.flatMap(Tx, (tx) =>
-      Effect.zipRight(tx.run("UPDATE wallets SET next_index = 3, jump = 1007"), tx.run("DELETE FROM gap_addresses"))
-    )
-    yield* Effect.flatMap(Writer, ({ write }) => write(undone)).pipe(Effect.provide(running(path)))
+    const undone = execute("UPDATE wallets SET next_index = 3, jump = 1007")
+    yield* Effect.provide(Effect.zipRight(undone, execute("DELETE FROM gap_addresses")), running(path))
     const now = yield* Effect.provide(token, running(path))
     expect(now?.token).not.toBe(begun?.token)
     writeFileSync(markOf(path), JSON.stringify({ ...ahead, tokens: [now?.token] }))
-    const [{ index }, { rows }] = yield* Effect.provide(Effect.zip(take, gap), running(path))
-    expect(index).toBe(1010)
-    expect(rows).toEqual(skipped(3, 1010))
+    expect(yield* nextOf(running(path))).toMatchObject({ index: 1010, rows: skipped(3, 1010) })
   })
 })
 
@@ -261,10 +244,8 @@ liveTest("a wallet whose key comes back after the restore jumps then", function*
   const path = yield* temporaryDatabase
   const own = hdWallet(liveXpub)
   // It was another operator's, who is gone: no one provides its key at the start.
-  const known = Effect.flatMap(Tx, (tx) =>
-    tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES (?, 5)", [own.fingerprint])
-  )
-  yield* Effect.flatMap(Writer, (writer) => writer.write(known)).pipe(Effect.provide(running(path)))
+  const known = execute("INSERT INTO wallets (fingerprint, next_index) VALUES (?, 5)", [own.fingerprint])
+  yield* Effect.provide(known, running(path))
   rmSync(markOf(path))
   const again = Effect.zip(Effect.zipRight(addShop(liveXpub), takeFor(shop)), gap)
   const [{ index }, { rows }] = yield* Effect.provide(again, running(path))
@@ -281,11 +262,9 @@ liveTest("the daemon does not start without a folder for the mark", function* ()
 
 it("continuity is proven by a mark with the token, which is ahead of no wallet", () => {
   const known = (token: string, wallets: Record<string, number> = {}) => ({ token, wallets })
-  const mark = (wallets: Record<string, number>, ...tokens: ReadonlyArray<string>): Mark => ({
-    tokens,
-    wallets,
-    database: ""
-  })
+  const mark = (wallets: Record<string, number>, ...tokens: ReadonlyArray<string>): Mark => {
+    return { tokens, wallets, database: "" }
+  }
   expect(doubtOf(known(""), undefined)).toBeUndefined()
   expect(doubtOf(known("a", { w: 5 }), mark({ w: 5 }, "a"))).toBeUndefined()
   expect(doubtOf(known("a", { v: 1, w: 9 }), mark({ w: 5 }, "b", "a"))).toBeUndefined()
@@ -297,35 +276,114 @@ it("continuity is proven by a mark with the token, which is ahead of no wallet",
   expect(doubtOf(known(""), mark({ w: 7 }, "a"))).toContain("older")
 })
 
-it.scoped("a mark that cannot be written makes the numbering unready, and is written once it can be", () =>
-  Effect.gen(function* () {
-    const path = yield* threeTaken
-    const { writeSync } = fs
-    const setWrite = (write: typeof writeSync) =>
-      Effect.sync(() => {
-        fs.writeSync = write
-        syncBuiltinESMExports()
-      })
-    yield* Effect.addFinalizer(() => setWrite(writeSync))
-    yield* Effect.gen(function* () {
-      const { run } = yield* Addresses
-      yield* Effect.forkScoped(run)
-      const { health } = yield* Workers
-      const reported = Effect.map(health, (all) => all.find(({ name }) => name === "addresses"))
-      yield* takeMany(2)
-      const mark = statSync(markOf(path)).ino
-      const refuse = (descriptor: number, ...rest: [string, number]) => {
-        if (fs.fstatSync(descriptor).ino === mark) throw new Error("EROFS: read-only file system, write")
-        return writeSync(descriptor, ...rest)
-      }
-      yield* setWrite(refuse as typeof writeSync)
-      yield* takeMany(3)
-      expect(yield* reported).toMatchObject({ ready: false, reason: expect.stringMatching(/mark cannot.*EROFS/) })
-      yield* setWrite(writeSync)
-      yield* Effect.repeat(Effect.zipRight(TestClock.adjust("1 second"), Effect.zipRight(eventLoopTurn, reported)), {
-        until: (found) => found?.ready === true
-      })
-      expect(JSON.parse(readFileSync(markOf(path), "utf8")).wallets).toEqual({ [wallet.fingerprint]: 8 })
-    }).pipe(Effect.provide(running(path)))
+test("a mark that cannot be written makes the numbering unready, and is written once it can be", function* () {
+  const path = yield* threeTaken
+  const { writeSync } = fs
+  const setWrite = (write: typeof writeSync) =>
+    Effect.sync(() => {
+      fs.writeSync = write
+      syncBuiltinESMExports()
+    })
+  yield* Effect.addFinalizer(() => setWrite(writeSync))
+  yield* Effect.gen(function* () {
+    const { run } = yield* Addresses
+    yield* Effect.forkScoped(run)
+    const { health } = yield* Workers
+    const reported = Effect.map(health, (all) => all.find(({ name }) => name === "addresses"))
+    yield* takeMany(2)
+    const mark = statSync(markOf(path)).ino
+    const refuse = (descriptor: number, ...rest: [string, number]) => {
+      if (fs.fstatSync(descriptor).ino === mark) throw new Error("EROFS: read-only file system, write")
+      return writeSync(descriptor, ...rest)
+    }
+    yield* setWrite(refuse as typeof writeSync)
+    yield* takeMany(3)
+    expect(yield* reported).toMatchObject({ ready: false, reason: expect.stringMatching(/mark cannot.*EROFS/) })
+    yield* setWrite(writeSync)
+    yield* Effect.repeat(Effect.zipRight(TestClock.adjust("1 second"), Effect.zipRight(eventLoopTurn, reported)), {
+      until: (found) => found?.ready === true
+    })
+    expect(JSON.parse(readFileSync(markOf(path), "utf8")).wallets).toEqual({ [wallet.fingerprint]: 8 })
+  }).pipe(Effect.provide(running(path)))
+})
+
+/** Databases of one machine: they share the folder of their marks. */
+const machine = Effect.map(temporaryDatabase, (path) => ({
+  path,
+  other: `${path}.other`,
+  on: (database: string) => running(database, [], `${path}.marks`)
+}))
+
+const wallets = rows("SELECT fingerprint, next_index FROM wallets")
+
+liveTest("a new database continues after the addresses of the one that database.path named before", function* () {
+  const { on, other, path } = yield* machine
+  yield* Effect.provide(takeMany(3), on(path))
+  expect(yield* nextOf(on(other))).toEqual({ index: 1003, rows: skipped(0, 1003), watched: 1003 })
+  expect((yield* Effect.provide(take, on(other))).index).toBe(1004)
+})
+
+liveTest("and the former one continues after the new one, once", function* () {
+  const { on, other, path } = yield* machine
+  yield* Effect.provide(takeMany(3), on(path))
+  yield* Effect.provide(take, on(other))
+  expect(yield* nextOf(on(path))).toEqual({ index: 1004 + 1000, rows: skipped(3, 2004), watched: 2001 })
+  expect((yield* Effect.provide(take, on(path))).index).toBe(2005)
+})
+
+liveTest("a copy that is older than the mark of its former path continues after that", function* () {
+  const { on, other, path } = yield* machine
+  yield* Effect.provide(takeMany(3), on(path))
+  copyFileSync(path, other)
+  yield* Effect.provide(takeMany(40), on(path))
+  expect((yield* Effect.provide(take, on(other))).index).toBe(43 + 1000)
+})
+
+liveTest("a database that is further than the marks of all others skips nothing", function* () {
+  const { on, other, path } = yield* machine
+  yield* Effect.provide(take, on(other))
+  yield* Effect.provide(takeMany(3), on(path))
+  yield* Effect.provide(take, on(path))
+  expect((yield* Effect.provide(take, on(path))).index).toBe(1001 + 4)
+})
+
+for (const [what, before] of [
+  ["once it is asked for", () => Effect.void],
+  ["before the transaction that takes its first address", () => Effect.flatMap(Addresses, ({ ready }) => ready(shop))]
+] as const) {
+  liveTest(`the wallet of an account that is created again does, too: ${what}`, function* () {
+    const { on, other, path } = yield* machine
+    const own = hdWallet(liveXpub)
+    const two = Effect.zip(takeFor(shop), takeFor(shop))
+    yield* Effect.provide(Effect.zipRight(addShop(liveXpub), two), on(path))
+    const again = Effect.gen(function* () {
+      yield* addShop(liveXpub)
+      yield* before()
+      const taken = yield* Effect.zip(takeFor(shop), takeFor(shop), { concurrent: true })
+      const matchSet = yield* WatchedAddresses
+      return { indexes: taken.map(({ index }) => index), isWatched: matchSet.has("test", own.address(1)) }
+    })
+    expect(yield* Effect.provide(again, on(other))).toEqual({ indexes: [1002, 1003], isWatched: true })
+    // The account is known at this start.
+    expect((yield* Effect.provide(takeFor(shop), on(path))).index).toBe(1004 + 1000)
   })
-)
+}
+
+liveTest("a wallet that only the other database uses is not taken over", function* () {
+  const { on, other, path } = yield* machine
+  yield* Effect.provide(Effect.zipRight(addShop(liveXpub), takeFor(shop)), on(path))
+  const found = yield* Effect.provide(
+    Effect.flatMap(Addresses, ({ ready }) => Effect.zipRight(ready(owner), wallets)),
+    on(other)
+  )
+  expect(found).toEqual([{ fingerprint: wallet.fingerprint, next_index: 0 }])
+})
+
+liveTest("unreadable marks, and other files there, are ignored", function* () {
+  const { on, other, path } = yield* machine
+  yield* Effect.provide(take, on(path))
+  const marks = `${path}.marks`
+  writeFileSync(`${marks}/numbering-0123456789abcdef.json`, "torn")
+  writeFileSync(`${marks}/numbering-0123456789abcdef.json.kept`, "{}")
+  expect((yield* Effect.provide(take, on(other))).index).toBe(1001)
+})

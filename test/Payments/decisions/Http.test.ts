@@ -1,4 +1,4 @@
-import { expect, layer } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { DatedTransfer } from "../../../src/Chains/ledger/LedgerRepo.ts"
 import * as LedgerRepo from "../../../src/Chains/ledger/LedgerRepo.ts"
@@ -6,6 +6,8 @@ import { Settlement } from "../../../src/Chains/ledger/SettlementTag.ts"
 import type { Permission } from "../../../src/Domain/ApiKey.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { problemsIn, TestApi, testApp } from "../../lib/api.ts"
+import { storeMoneyFor } from "../../lib/exceptions.ts"
+import { liveSuite } from "../../lib/scopedTest.ts"
 import { testChain } from "../../lib/settings.ts"
 import { execute, inTransaction, rows } from "../../lib/store.ts"
 
@@ -21,14 +23,15 @@ const app = testApp({
 })
 
 let shops = 0
-let mined = 0
+/** Blocks of the chains; payments that are stored with money have it in earlier ones. */
+let mined = 200
 
 interface Created {
   readonly id: string
   readonly address: string
 }
 
-layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
+liveSuite(app, "exceptions over HTTP", (test, it) => {
   /** A shop of an account of its own. */
   const shop = Effect.gen(function* () {
     const api = yield* TestApi
@@ -44,8 +47,8 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
         ({ body }): Created => body
       )
     const list = (query = "", as = key) => api.call("GET", `/v1/exceptions${query}`, { key: as })
-    const resolve = (id: string, json: unknown, headers = {}) =>
-      api.call("POST", `/v1/exceptions/${id}/resolve`, { key, json, headers })
+    const resolve = (id: string, json: unknown, headers = {}, as = key) =>
+      api.call("POST", `/v1/exceptions/${id}/resolve`, { key: as, json, headers })
     const show = (id: string) => Effect.map(api.call("GET", `/v1/payments/${id}`, { key }), ({ body }) => body)
     return { account, api, key, list, payment, resolve, show }
   })
@@ -88,78 +91,79 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     return { payment, txHash, exception: body.data[0] }
   })
 
-  it.effect("an exception has what a refund or a collection needs; the payment and its list show the same", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception, payment, txHash } = yield* late(mine, 1)
-      const [row] = yield* rows<{ wallet_index: number }>("SELECT wallet_index FROM payments WHERE id = ?", [
-        payment.id
-      ])
-      expect(exception).toEqual({
-        id: expect.stringMatching(/^exc_[A-Za-z0-9_-]{22}$/),
-        payment: payment.id,
-        kind: "late",
-        chain: "base",
-        currency: "USDC",
-        amount: "700",
-        from: payer,
-        txHash,
-        address: payment.address,
-        derivationIndex: row?.wallet_index,
-        path: `m/44'/60'/1'/0/${row?.wallet_index}`,
-        detectedAt: expect.stringMatching(/Z$/)
-      })
-      expect((yield* mine.show(payment.id)).exceptions).toEqual([exception])
-      const listed = yield* mine.api.call("GET", "/v1/payments", { key: mine.key })
-      expect(listed.body.data).toMatchObject([{ id: payment.id, exceptions: [exception] }])
+  /** The acts of an account, in their order. */
+  const audit = ({ account }: { readonly account: string }) => {
+    const acts = "SELECT act, detail FROM audit WHERE account_id = ? ORDER BY sequence"
+    return Effect.map(rows<{ act: string; detail: string }>(acts, [account]), (all) =>
+      all.map(({ act, detail }) => ({ act, detail: JSON.parse(detail) }))
+    )
+  }
+
+  test("an exception has what a refund or a collection needs; its payment shows the same, and no other", function* () {
+    const mine = yield* shop
+    const clean = yield* mine.payment(0)
+    const { exception, payment, txHash } = yield* late(mine, 1)
+    const [row] = yield* rows<{ at: number }>("SELECT wallet_index AS at FROM payments WHERE id = ?", [payment.id])
+    expect(exception).toEqual({
+      id: expect.stringMatching(/^exc_[A-Za-z0-9_-]{22}$/),
+      payment: payment.id,
+      kind: "late",
+      chain: "base",
+      currency: "USDC",
+      amount: "700",
+      from: payer,
+      txHash,
+      address: payment.address,
+      derivationIndex: row?.at,
+      path: `m/44'/60'/1'/0/${row?.at}`,
+      detectedAt: expect.stringMatching(/Z$/)
     })
-  )
+    const shown = yield* mine.show(payment.id)
+    expect(shown.exceptions).toEqual([exception])
+    expect(yield* mine.show(clean.id)).toEqual(clean)
+    expect((yield* mine.api.call("GET", "/v1/payments", { key: mine.key })).body.data).toEqual([shown, clean])
+  })
 
-  it.effect("the filters select by state, kind, chain and payment, and pages follow their cursor, newest first", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const [one, two] = [yield* mine.payment(1), yield* mine.payment(2, "polygon")]
-      yield* expire(one)
-      yield* expire(two)
-      yield* pay(one, 1n)
-      yield* pay(two, 2n, {}, polygon)
-      yield* pay(one, 3n, { currency: "USDC.e" })
-      yield* pay(two, 4n, {}, base)
-      yield* pay(one, 5n)
-      const found = (query: string) =>
-        Effect.map(mine.list(query), ({ body }) => body.data.map(({ amount }: { amount: string }) => Number(amount)))
-      const [newest] = (yield* mine.list("?limit=1")).body.data
-      expect((yield* mine.resolve(newest.id, { action: "refund" })).status).toBe(200)
-      expect(yield* found("")).toEqual([5, 4, 3, 2, 1])
-      expect(yield* found("?status=open")).toEqual([4, 3, 2, 1])
-      expect(yield* found("?status=resolved")).toEqual([5])
-      expect(yield* found("?kind=late")).toEqual([5, 2, 1])
-      expect(yield* found("?chain=polygon")).toEqual([2])
-      expect(yield* found("?kind=late&chain=base&status=open")).toEqual([1])
-      expect(yield* found(`?payment=${two.id}`)).toEqual([4, 2])
-      expect(yield* found(`?payment=${two.id}&kind=wrong_chain&status=open&chain=base`)).toEqual([4])
-      expect(yield* found("?payment=pay_none")).toEqual([])
+  test("the filters select by state, kind, chain and payment, and pages follow their cursor, newest first", function* () {
+    const mine = yield* shop
+    const [one, two] = [yield* mine.payment(1), yield* mine.payment(2, "polygon")]
+    yield* expire(one)
+    yield* expire(two)
+    yield* pay(one, 1n)
+    yield* pay(two, 2n, {}, polygon)
+    yield* pay(one, 3n, { currency: "USDC.e" })
+    yield* pay(two, 4n, {}, base)
+    yield* pay(one, 5n)
+    const found = (query: string) =>
+      Effect.map(mine.list(query), ({ body }) => body.data.map(({ amount }: { amount: string }) => Number(amount)))
+    const [newest] = (yield* mine.list("?limit=1")).body.data
+    expect((yield* mine.resolve(newest.id, { action: "refund" })).status).toBe(200)
+    expect(yield* found("")).toEqual([5, 4, 3, 2, 1])
+    expect(yield* found("?status=open")).toEqual([4, 3, 2, 1])
+    expect(yield* found("?status=resolved")).toEqual([5])
+    expect(yield* found("?kind=late")).toEqual([5, 2, 1])
+    expect(yield* found("?chain=polygon")).toEqual([2])
+    expect(yield* found("?kind=late&chain=base&status=open")).toEqual([1])
+    expect(yield* found(`?payment=${two.id}`)).toEqual([4, 2])
+    expect(yield* found(`?payment=${two.id}&kind=wrong_chain&status=open&chain=base`)).toEqual([4])
+    expect(yield* found("?payment=pay_none")).toEqual([])
 
-      const first = yield* mine.list("?limit=2&status=open")
-      // Exceptions that are decided or opened between two pages do not shift the others.
-      yield* mine.resolve(first.body.data[0].id, { action: "refund" })
-      yield* pay(one, 6n)
-      const second = yield* mine.list(`?limit=2&status=open&cursor=${first.body.cursor}`)
-      const amounts = [first, second].flatMap(({ body }) => body.data.map(({ amount }: { amount: string }) => amount))
-      expect([amounts, second.body.cursor]).toEqual([["4", "3", "2", "1"], null])
-      const foreign = yield* mine.list(`?limit=2&cursor=${first.body.cursor}`)
-      expect([foreign.status, foreign.body.error.code]).toEqual([400, "INVALID_CURSOR"])
-    })
-  )
+    const first = yield* mine.list("?limit=2&status=open")
+    // Exceptions that are decided or opened between two pages do not shift the others.
+    yield* mine.resolve(first.body.data[0].id, { action: "refund" })
+    yield* pay(one, 6n)
+    const second = yield* mine.list(`?limit=2&status=open&cursor=${first.body.cursor}`)
+    const amounts = [first, second].flatMap(({ body }) => body.data.map(({ amount }: { amount: string }) => amount))
+    expect([amounts, second.body.cursor]).toEqual([["4", "3", "2", "1"], null])
+    const foreign = yield* mine.list(`?limit=2&cursor=${first.body.cursor}`)
+    expect([foreign.status, foreign.body.error.code]).toEqual([400, "INVALID_CURSOR"])
+  })
 
+  const kindRule = "must be overpaid, underpaid, late, wrong_token, wrong_chain, unattributed, found_late or reorged"
   it.effect.each([
     ["status=dead", "status", "must be open or resolved"],
-    [
-      "kind=paid_again",
-      "kind",
-      "must be overpaid, underpaid, late, wrong_token, wrong_chain, unattributed, found_late or reorged"
-    ],
-    ["kind=unknown_payment", "kind", expect.stringContaining("must be overpaid")],
+    ["kind=paid_again", "kind", kindRule],
+    ["kind=unknown_payment", "kind", kindRule],
     ["chain=solana", "chain", "must be ethereum, polygon, arbitrum, optimism or base"],
     ["limit=0", "limit", "must be an integer from 1 to 100"],
     ["page=2", "page", "is not a query parameter of this endpoint"]
@@ -170,132 +174,84 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     })
   )
 
-  it.effect("accept: the payment is confirmed by that money, and the act is in the audit log", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception, payment, txHash } = yield* late(mine, 1)
-      const other = yield* pay(payment, 50n)
-      const answer = yield* mine.resolve(exception.id, { action: "accept", note: "fine by us" })
-      expect([answer.status, answer.body]).toEqual([
-        200,
-        { ...exception, resolution: "accepted", resolvedAt: expect.stringMatching(/Z$/), note: "fine by us" }
-      ])
-      const shown = yield* mine.show(payment.id)
-      expect(shown).toMatchObject({ status: "confirmed", txHash })
-      // Open ones come first.
-      expect(shown.exceptions).toMatchObject([{ txHash: other }, answer.body])
-      const audit = yield* rows<{ act: string; detail: string }>(
-        "SELECT act, detail FROM audit WHERE account_id = ? ORDER BY sequence",
-        [mine.account]
-      )
-      expect(audit.map(({ act, detail }) => [act, JSON.parse(detail)])).toEqual([
-        ["payments accept", { id: exception.id, note: "fine by us" }]
-      ])
-    })
-  )
+  test("accept: the payment is confirmed by that money, and the act is in the audit log", function* () {
+    const mine = yield* shop
+    const { exception, payment, txHash } = yield* late(mine, 1)
+    const other = yield* pay(payment, 50n)
+    const part = { amount: "200", txHash: hash(3) }
+    yield* mine.resolve(exception.id, { action: "refund", ...part })
+    const answer = yield* mine.resolve(exception.id, { action: "accept", note: "fine by us" })
+    const [resolvedAt, refundedAt] = [expect.stringMatching(/Z$/), expect.stringMatching(/Z$/)]
+    const rest = { amount: "500", amountRefunded: "200", refunds: [{ ...part, refundedAt }] }
+    const decision = { resolution: "accepted", resolvedAt, note: "fine by us" }
+    expect([answer.status, answer.body]).toEqual([200, { ...exception, ...rest, ...decision }])
+    const shown = yield* mine.show(payment.id)
+    expect(shown).toMatchObject({ status: "confirmed", txHash })
+    // Open ones come first.
+    expect(shown.exceptions).toMatchObject([{ txHash: other }, answer.body])
+    const detail = { id: exception.id, note: "fine by us" }
+    expect((yield* audit(mine)).at(-1)).toEqual({ act: "payments accept", detail })
+  })
 
-  it.effect("refund: the transaction is recorded, as a part or as a whole", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception, payment } = yield* late(mine, 1)
-      const upper = `0x${"AB".repeat(32)}`
-      const part = yield* mine.resolve(exception.id, { action: "refund", amount: "200", txHash: upper })
-      const refundedAt = expect.stringMatching(/Z$/)
-      const first = { amount: "200", txHash: upper.toLowerCase(), refundedAt }
-      expect(part.body).toEqual({
-        ...exception,
-        amount: "500",
-        amountRefunded: "200",
-        refunds: [first],
-        resolutionTxHash: upper.toLowerCase()
-      })
-      const whole = yield* mine.resolve(exception.id, { action: "refund", txHash: hash(1) })
-      expect(whole.body).toEqual({
-        ...exception,
-        refunds: [first, { amount: "500", txHash: hash(1), refundedAt }],
-        resolution: "refunded",
-        resolvedAt: expect.stringMatching(/Z$/),
-        resolutionTxHash: hash(1)
-      })
-      expect((yield* mine.show(payment.id)).status).toBe("expired")
+  test("refund: each transaction is recorded; the audit log says what is a repetition or adds a transaction", function* () {
+    const mine = yield* shop
+    const { exception, payment } = yield* late(mine, 1)
+    const { id } = exception
+    const refund = (json: object) => mine.resolve(id, { action: "refund", ...json })
+    const [upper, refundedAt] = [`0x${"AB".repeat(32)}`, expect.stringMatching(/Z$/)]
+    const tx = upper.toLowerCase()
+    const first = { amount: "200", txHash: tx, refundedAt }
+    const part = { amount: "500", amountRefunded: "200", refunds: [first], resolutionTxHash: tx }
+    expect((yield* refund({ amount: "200", txHash: upper })).body).toEqual({ ...exception, ...part })
+    yield* refund({ amount: "100" })
+    yield* refund({ amount: "100", txHash: hash(1) })
+    const whole = yield* refund({ txHash: hash(2) })
+    const others = [
+      { amount: "100", txHash: hash(1) },
+      { amount: "400", txHash: hash(2) }
+    ]
+    expect(whole.body).toEqual({
+      ...exception,
+      refunds: [first, ...others.map((one) => ({ ...one, refundedAt }))],
+      resolution: "refunded",
+      resolvedAt: expect.stringMatching(/Z$/),
+      resolutionTxHash: hash(2)
     })
-  )
+    expect((yield* refund({ txHash: hash(2) })).body).toEqual(whole.body)
+    expect((yield* mine.show(payment.id)).status).toBe("expired")
+    const other = yield* late(mine, 2)
+    for (const json of [{ action: "accept" }, { action: "accept" }]) yield* mine.resolve(other.exception.id, json)
+    expect((yield* audit(mine)).map(({ detail }) => detail)).toEqual([
+      { id, amount: "200", tx, closed: [`${id}: 200 USDC`] },
+      { id, amount: "100", closed: [`${id}: 100 USDC`] },
+      { id, amount: "100", tx: hash(1), completed: true },
+      { id, tx: hash(2), closed: [`${id}: 400 USDC`] },
+      { id, tx: hash(2), repeated: true },
+      { id: other.exception.id },
+      { id: other.exception.id, repeated: true }
+    ])
+  })
 
-  it.effect("the audit log shows what was sent back, and which decision is a repetition or adds a transaction", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception } = yield* late(mine, 1)
-      const { id } = exception
-      for (const json of [
-        { action: "refund", amount: "200" },
-        { action: "refund", amount: "200", txHash: hash(1) },
-        { action: "refund", txHash: hash(2) },
-        { action: "refund", txHash: hash(2) }
-      ]) {
-        expect((yield* mine.resolve(id, json)).status).toBe(200)
-      }
-      const other = yield* late(mine, 2)
-      for (const json of [{ action: "accept" }, { action: "accept" }]) yield* mine.resolve(other.exception.id, json)
-      const audit = yield* rows<{ detail: string }>("SELECT detail FROM audit WHERE account_id = ? ORDER BY sequence", [
-        mine.account
-      ])
-      expect(audit.map(({ detail }) => JSON.parse(detail))).toEqual([
-        { id, amount: "200", closed: [`${id}: 200 USDC`] },
-        { id, amount: "200", tx: hash(1), completed: true },
-        { id, tx: hash(2), closed: [`${id}: 500 USDC`] },
-        { id, tx: hash(2), repeated: true },
-        { id: other.exception.id },
-        { id: other.exception.id, repeated: true }
-      ])
-    })
-  )
-
-  it.effect("refund: a part counts once, however often and in whatever order its transaction is named", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception } = yield* late(mine, 1)
-      const part = (amount: string, txHash: string) => mine.resolve(exception.id, { action: "refund", amount, txHash })
-      yield* part("200", hash(1))
-      const second = yield* part("100", hash(2))
-      expect((yield* part("200", hash(1))).body).toEqual(second.body)
-      expect(second.body).toMatchObject({ amount: "400", amountRefunded: "300" })
-      const other = yield* part("50", hash(1))
+  test("the same decision again gets the same response, with an idempotency key and without; another one a 409", function* () {
+    const mine = yield* shop
+    const { exception } = yield* late(mine, 1)
+    const headers = { "idempotency-key": "once" }
+    const refund = { action: "refund", txHash: hash(9) }
+    const first = yield* mine.resolve(exception.id, refund, headers)
+    const replayed = yield* mine.resolve(exception.id, refund, headers)
+    expect([replayed.headers["idempotent-replayed"], replayed.text]).toEqual(["true", first.text])
+    for (const body of [refund, { action: "refund" }]) {
+      const again = yield* mine.resolve(exception.id, body)
+      expect([again.status, again.headers["idempotent-replayed"], again.body]).toEqual([200, undefined, first.body])
+    }
+    for (const body of [{ action: "accept" }, { action: "refund", txHash: hash(8) }]) {
+      const other = yield* mine.resolve(exception.id, body)
       expect([other.status, other.body.error.code]).toEqual([409, "EXCEPTION_RESOLVED"])
-      expect(other.body.error.message).toContain("is noted already, as a refund of exc_")
-
-      const accepted = yield* mine.resolve(exception.id, { action: "accept" })
-      expect(accepted.body).toMatchObject({ resolution: "accepted", amount: "400", amountRefunded: "300" })
-      expect(accepted.body.refunds).toHaveLength(2)
-      expect(accepted.body).not.toHaveProperty("resolutionTxHash")
-    })
-  )
-
-  it.effect(
-    "the same decision again gets the same response, with an idempotency key and without; another one a 409",
-    () =>
-      Effect.gen(function* () {
-        const mine = yield* shop
-        const { exception } = yield* late(mine, 1)
-        const headers = { "idempotency-key": "once" }
-        const refund = { action: "refund", txHash: hash(9) }
-        const first = yield* mine.resolve(exception.id, refund, headers)
-        const replayed = yield* mine.resolve(exception.id, refund, headers)
-        expect([replayed.headers["idempotent-replayed"], replayed.text]).toEqual(["true", first.text])
-        for (const body of [refund, { action: "refund" }]) {
-          const again = yield* mine.resolve(exception.id, body)
-          expect([again.status, again.headers["idempotent-replayed"], again.body]).toEqual([200, undefined, first.body])
-        }
-        for (const body of [{ action: "accept" }, { action: "refund", txHash: hash(8) }]) {
-          const other = yield* mine.resolve(exception.id, body)
-          expect([other.status, other.body.error.code]).toEqual([409, "EXCEPTION_RESOLVED"])
-          expect(other.body.error.message).toContain(`was refunded at ${first.body.resolvedAt}`)
-        }
-        const events = yield* rows("SELECT 1 FROM events WHERE kind = 'payment.exception' AND payment_id = ?", [
-          exception.payment
-        ])
-        expect(events).toHaveLength(2)
-      })
-  )
+      expect(other.body.error.message).toContain(`was refunded at ${first.body.resolvedAt}`)
+    }
+    const events = "SELECT 1 FROM events WHERE kind = 'payment.exception' AND payment_id = ?"
+    expect(yield* rows(events, [exception.payment])).toHaveLength(2)
+  })
 
   const rules = {
     action: "must be accept or refund",
@@ -326,93 +282,152 @@ layer(app, { excludeTestServices: true })("exceptions over HTTP", (it) => {
     })
   )
 
-  it.effect("money without a transaction needs one that is proven", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const payment = yield* mine.payment(1)
-      yield* expire(payment)
-      yield* pay(payment, 5n, { position: "unattributed", txHash: undefined, currency: "ETH" })
-      const [exception] = (yield* mine.list()).body.data
-      expect(exception).not.toHaveProperty("txHash")
-      const without = yield* mine.resolve(exception.id, { action: "accept" })
-      expect([without.status, problemsIn(without)]).toEqual([
-        400,
-        { txHash: `must be given: the transaction that paid ${payment.id} is not known` }
+  test("money without a transaction needs one that is proven", function* () {
+    const mine = yield* shop
+    const payment = yield* mine.payment(1)
+    yield* expire(payment)
+    yield* pay(payment, 5n, { position: "unattributed", txHash: undefined, currency: "ETH" })
+    const [exception] = (yield* mine.list()).body.data
+    expect(exception).not.toHaveProperty("txHash")
+    const without = yield* mine.resolve(exception.id, { action: "accept" })
+    const txHash = `must be given: the transaction that paid ${payment.id} is not known`
+    expect([without.status, problemsIn(without)]).toEqual([400, { txHash }])
+    // This chain has no reachable node.
+    const unproven = yield* mine.resolve(exception.id, { action: "accept", txHash: hash(1) })
+    expect([unproven.status, unproven.body.error.code]).toEqual([422, "TRANSACTION_NOT_PROVEN"])
+    expect(unproven.body.error.message).toContain("could not be asked")
+    expect((yield* mine.list("?status=open")).body.data).toHaveLength(1)
+  })
+
+  test("money that a reorg removed cannot be sent back", function* () {
+    const mine = yield* shop
+    const payment = yield* mine.payment(1)
+    yield* execute(
+      `UPDATE payments SET status = 'failed', failure_reason = 'reorged', ended_at = 9, confirmed_at = 8, tx_hash = ?
+       WHERE id = ?`,
+      [hash(77), payment.id]
+    )
+    yield* pay(payment, 5n)
+    const [exception] = (yield* mine.list("?kind=reorged")).body.data
+    const refused = yield* mine.resolve(exception.id, { action: "refund" })
+    expect([refused.status, refused.body.error.code]).toEqual([409, "NOTHING_TO_REFUND"])
+    const accepted = yield* mine.resolve(exception.id, { action: "accept" })
+    expect(accepted.body).toMatchObject({ kind: "reorged", resolution: "accepted" })
+    expect((yield* mine.show(payment.id)).status).toBe("failed")
+  })
+
+  test("no one sees or decides what belongs to another account or the other mode", function* () {
+    const mine = yield* shop
+    const { exception } = yield* late(mine, 1)
+    const live = yield* mine.api.newKey("live", undefined, mine.account)
+    for (const key of [(yield* shop).key, live]) {
+      expect((yield* mine.list("", key)).body).toEqual({ data: [], cursor: null })
+      expect((yield* mine.list(`?payment=${exception.payment}`, key)).body.data).toEqual([])
+      const stolen = yield* mine.resolve(exception.id, { action: "refund" }, {}, key)
+      expect([stolen.status, stolen.body.error.message]).toEqual([
+        404,
+        "There is no such exception in this account and mode: GET /v1/exceptions lists them."
       ])
-      // This chain has no reachable node.
-      const unproven = yield* mine.resolve(exception.id, { action: "accept", txHash: hash(1) })
-      expect([unproven.status, unproven.body.error.code]).toEqual([422, "TRANSACTION_NOT_PROVEN"])
-      expect(unproven.body.error.message).toContain("could not be asked")
-      expect((yield* mine.list("?status=open")).body.data).toHaveLength(1)
-    })
-  )
+    }
+    for (const id of ["exc_none", "pay_1", "%ff"]) {
+      expect((yield* mine.resolve(id, { action: "accept" })).status).toBe(404)
+    }
+    expect((yield* mine.list("?status=open")).body.data).toEqual([exception])
+    expect(yield* audit(mine)).toEqual([])
+  })
 
-  it.effect("money that a reorg removed cannot be sent back", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const payment = yield* mine.payment(1)
-      yield* execute(
-        `UPDATE payments SET status = 'failed', failure_reason = 'reorged', ended_at = 9, confirmed_at = 8, tx_hash = ?
-         WHERE id = ?`,
-        [hash(77), payment.id]
-      )
-      yield* pay(payment, 5n)
-      const [exception] = (yield* mine.list("?kind=reorged")).body.data
-      const refused = yield* mine.resolve(exception.id, { action: "refund" })
-      expect([refused.status, refused.body.error.code]).toEqual([409, "NOTHING_TO_REFUND"])
-      const accepted = yield* mine.resolve(exception.id, { action: "accept" })
-      expect(accepted.body).toMatchObject({ kind: "reorged", resolution: "accepted" })
-      expect((yield* mine.show(payment.id)).status).toBe("failed")
-    })
-  )
+  test("reading and deciding have a permission each", function* () {
+    const mine = yield* shop
+    const { exception } = yield* late(mine, 1)
+    const withOnly = (permission: Permission) => mine.api.newKey("test", [permission], mine.account)
+    const [reader, writer] = [yield* withOnly("exceptions:read"), yield* withOnly("exceptions:write")]
+    const resolve = (key: string) => mine.resolve(exception.id, { action: "refund" }, {}, key)
+    expect((yield* mine.list("", writer)).body.error.message).toContain("exceptions:read")
+    expect((yield* resolve(reader)).body.error.message).toContain("exceptions:write")
+    expect([(yield* mine.list("", reader)).status, (yield* resolve(writer)).status]).toEqual([200, 200])
+  })
 
-  it.effect("no one sees or decides what belongs to another account or the other mode", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception } = yield* late(mine, 1)
-      const live = yield* mine.api.newKey("live", undefined, mine.account)
-      for (const key of [(yield* shop).key, live]) {
-        expect((yield* mine.list("", key)).body).toEqual({ data: [], cursor: null })
-        expect((yield* mine.list(`?payment=${exception.payment}`, key)).body.data).toEqual([])
-        const stolen = yield* mine.api.call("POST", `/v1/exceptions/${exception.id}/resolve`, {
-          key,
-          json: { action: "refund" }
-        })
-        expect([stolen.status, stolen.body.error.message]).toEqual([
-          404,
-          "There is no such exception in this account and mode: GET /v1/exceptions lists them."
-        ])
+  test("a decision counts towards the quota: beyond it nothing is decided", function* () {
+    const mine = yield* shop
+    const { exception } = yield* late(mine, 1)
+    yield* execute("UPDATE usage SET bytes = bytes + 1000000000 WHERE account_id = ?", [mine.account])
+    const refused = yield* mine.resolve(exception.id, { action: "accept" })
+    expect([refused.status, refused.body.error.code]).toEqual([507, "QUOTA_EXCEEDED"])
+    expect((yield* mine.list("?status=open")).body.data).toEqual([exception])
+  })
+
+  /** A payment of 1,000 with 600 that wait for their confirmations. */
+  const shopOfOpen = Effect.gen(function* () {
+    const mine = yield* shop
+    const { id } = yield* mine.payment(1)
+    shops += 1
+    yield* storeMoneyFor(id, "600", hash(1_000_000 + shops))
+    const refund = (json: unknown, sent = {}) =>
+      mine.api.call("POST", `/v1/payments/${id}/refund`, { key: mine.key, json, ...sent })
+    return { ...mine, id, refund }
+  })
+
+  test("a refund of an open payment subtracts what was sent back from what counts, and records it with the money's transaction", function* () {
+    const { account, id, refund, show } = yield* shopOfOpen
+    const sent = { amount: "200", txHash: `0x${"AB".repeat(32)}`, note: "ticket 7" }
+    const noted = { amount: "200", txHash: sent.txHash.toLowerCase(), note: "ticket 7" }
+    const { body, status } = yield* refund(sent)
+    expect([status, body]).toMatchObject([
+      200,
+      {
+        id,
+        status: "detecting",
+        amountReceived: "400",
+        amountRemaining: "600",
+        exceptions: [{ kind: "underpaid", amount: "200", resolution: "refunded", refunds: [noted] }]
       }
-      for (const id of ["exc_none", "pay_1", "%ff"]) {
-        expect((yield* mine.resolve(id, { action: "accept" })).status).toBe(404)
-      }
-      expect((yield* mine.list("?status=open")).body.data).toEqual([exception])
-      expect(yield* rows("SELECT 1 FROM audit WHERE account_id = ?", [mine.account])).toEqual([])
+    ])
+    expect(yield* show(id)).toEqual(body)
+    expect((yield* refund(sent)).body).toEqual(body)
+    const closed = [`${body.exceptions[0].id}: 200 USDC`]
+    expect((yield* audit({ account }))[0]).toMatchObject({
+      act: "payments refunded",
+      detail: { amount: "200", tx: noted.txHash, note: "ticket 7", closed }
     })
-  )
+  })
 
-  it.effect("reading and deciding have a permission each", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception } = yield* late(mine, 1)
-      const withOnly = (permission: Permission) => mine.api.newKey("test", [permission], mine.account)
-      const [reader, writer] = [yield* withOnly("exceptions:read"), yield* withOnly("exceptions:write")]
-      const resolve = (key: string) =>
-        mine.api.call("POST", `/v1/exceptions/${exception.id}/resolve`, { key, json: { action: "refund" } })
-      expect((yield* mine.list("", writer)).body.error.message).toContain("exceptions:read")
-      expect((yield* resolve(reader)).body.error.message).toContain("exceptions:write")
-      expect([(yield* mine.list("", reader)).status, (yield* resolve(writer)).status]).toEqual([200, 200])
-    })
-  )
+  test("a refund of an open payment repeats its response to an Idempotency-Key, and records the refund once", function* () {
+    const { refund } = yield* shopOfOpen
+    const sent = { headers: { "idempotency-key": "refund" } }
+    const first = yield* refund({ amount: "100" }, sent)
+    const again = yield* refund({ amount: "100" }, sent)
+    expect([again.status, again.text, again.headers["idempotent-replayed"]]).toEqual([200, first.text, "true"])
+    expect(first.body.amountReceived).toBe("500")
+  })
 
-  it.effect("a decision counts towards the quota: beyond it nothing is decided", () =>
-    Effect.gen(function* () {
-      const mine = yield* shop
-      const { exception } = yield* late(mine, 1)
-      yield* execute("UPDATE usage SET bytes = bytes + 1000000000 WHERE account_id = ?", [mine.account])
-      const refused = yield* mine.resolve(exception.id, { action: "accept" })
-      expect([refused.status, refused.body.error.code]).toEqual([507, "QUOTA_EXCEEDED"])
-      expect((yield* mine.list("?status=open")).body.data).toEqual([exception])
-    })
-  )
+  test("a refund of an open payment refuses more than what counts, what is missing or unknown, and says where other money is", function* () {
+    const { id, refund } = yield* shopOfOpen
+    const tooMuch = yield* refund({ amount: "601" })
+    expect([tooMuch.status, problemsIn(tooMuch)]).toEqual([
+      400,
+      { amount: expect.stringContaining(`must be at most 600, which is what counts for ${id}`) }
+    ])
+    const one = { amount: "1" }
+    for (const json of [{}, { amount: 5 }, { amount: "0" }, { ...one, txHash: "0x1" }, { ...one, all: true }]) {
+      expect((yield* refund(json)).status, JSON.stringify(json)).toBe(400)
+    }
+    yield* refund({ amount: "100", txHash: hash(2) })
+    const other = yield* refund({ amount: "200", txHash: hash(2) })
+    expect([other.status, other.body.error.code]).toEqual([409, "EXCEPTION_RESOLVED"])
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [id])
+    const ended = yield* refund({ amount: "100" })
+    expect([ended.status, ended.body.error]).toMatchObject([
+      409,
+      { code: "NOTHING_TO_REFUND", message: expect.stringContaining("note in your own shop") }
+    ])
+  })
+
+  test("a refund of an open payment is for the payment's own account and mode, with exceptions:write", function* () {
+    const { account, api, refund } = yield* shopOfOpen
+    for (const key of [yield* api.newKey("live", undefined, account), (yield* shop).key]) {
+      expect((yield* refund({ amount: "1" }, { key })).status).toBe(404)
+    }
+    const refused = yield* refund({ amount: "1" }, { key: yield* api.newKey("test", ["payments:write"], account) })
+    expect([refused.status, refused.body.error.message]).toEqual([403, expect.stringContaining("exceptions:write")])
+  })
 })

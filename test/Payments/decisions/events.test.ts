@@ -1,40 +1,31 @@
 import { expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { WebhookEvent } from "../../../src/Domain/Event.ts"
-import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import { iso } from "../../../src/lib/moment.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
-import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
-import { Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { end, hash, test } from "../deciding.ts"
-import { address, confirmedOnce, scanTo, start, startWith, tick, transfer } from "../settling.ts"
+import { execute, rows } from "../../lib/store.ts"
+import { end, exceptionOf, expiredWith, hash, paidBy, test } from "../deciding.ts"
+import { address, confirmedOnce, scanTo, startWith, tick, transfer } from "../settling.ts"
 
 const payer = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 
 /** An endpoint of the account that gets these kinds. */
 const endpoint = (id: string, ...kinds: ReadonlyArray<string>) =>
-  Effect.flatMap(Writer, (writer) =>
-    writer.write(
-      Effect.flatMap(Tx, (tx) =>
-        tx.run(
-          "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at) VALUES (?, 'default', 'test', ?, ?, x'00', 0)",
-          [`wh_${id.repeat(22)}`, `https://${id}.example/`, JSON.stringify(kinds)]
-        )
-      )
-    )
+  execute(
+    `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
+     VALUES (?, 'default', 'test', ?, ?, x'00', 0)`,
+    [`wh_${id.repeat(22)}`, `https://${id}.example/`, JSON.stringify(kinds)]
   )
 
 const decode = Schema.decodeUnknownSync(Schema.parseJson(WebhookEvent))
 
-/** The events of exceptions, in their order, as they are sent. */
-const updates = Effect.gen(function* () {
-  const reader = yield* Reader
-  const rows = yield* reader.all<{ id: string; body: string }>(
-    "SELECT id, body FROM events WHERE kind = 'payment.exception' ORDER BY sequence"
+/** The bodies of a payment's events of a kind, in their order. */
+const bodiesOf = (kind: string) =>
+  Effect.map(rows<{ body: string }>("SELECT body FROM events WHERE kind = ? ORDER BY sequence", [kind]), (all) =>
+    all.map(({ body }) => decode(body))
   )
-  return rows.map(({ body }) => decode(body))
-})
+const updates = bodiesOf("payment.exception")
 
 /** `<kind> <amount> <resolution>` of each. */
 const inWords = Effect.map(updates, (events) =>
@@ -42,28 +33,18 @@ const inWords = Effect.map(updates, (events) =>
 )
 
 /** What each receiver gets: `<host> <kind>`. */
-const sent = Effect.gen(function* () {
-  const reader = yield* Reader
-  const rows = yield* reader.all<{ url: string; kind: string }>(
+const sent = Effect.map(
+  rows<{ url: string; kind: string }>(
     "SELECT url, kind FROM deliveries AS d JOIN events AS e ON e.id = d.event_id ORDER BY d.sequence"
-  )
-  return rows.map(({ kind, url }) => `${new URL(url).hostname} ${kind}`)
-})
-
-const only = (id: PaymentId) =>
-  Effect.gen(function* () {
-    const [one] = yield* Exceptions.ofPayment(yield* Reader, id)
-    return one ?? expect.unreachable()
-  })
+  ),
+  (all) => all.map(({ kind, url }) => `${new URL(url).hostname} ${kind}`)
+)
 
 test("an exception's event shows the sender, the money, and its payment with all exceptions", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 700n, { sender: payer, txHash: hash("1") }))
+  const { id } = yield* expiredWith(transfer(end + 5, 700n, { sender: payer, txHash: hash("1") }))
   const [event] = yield* updates
-  const one = yield* only(id)
   const exception = {
-    id: one.id,
+    id: (yield* exceptionOf(id)).id,
     payment: id,
     kind: "late",
     chain: "base",
@@ -95,23 +76,14 @@ test("only endpoints that name payment.exception get it, and never a payment's o
 })
 
 test("the event of a failed payment reports the exceptions that its end opens", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const reader = yield* Reader
-  const row = yield* reader.get<{ body: string }>(
-    "SELECT body FROM events WHERE payment_id = ? AND kind = 'payment.failed'",
-    [id]
-  )
-  expect(decode(row?.body).data).toMatchObject({
-    status: "failed",
-    exceptions: [{ kind: "underpaid", amount: "700" }]
-  })
+  yield* paidBy(end, transfer(120, 700n))
+  const [failed] = yield* bodiesOf("payment.failed")
+  expect(failed?.data).toMatchObject({ status: "failed", exceptions: [{ kind: "underpaid", amount: "700" }] })
 })
 
 test("each change is one event: opened, sent back in part, decided; a repetition is none", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* only(id)
+  const { id } = yield* paidBy(end, transfer(120, 700n))
+  const one = yield* exceptionOf(id)
   const part = refundException(one.id, undefined, 200n, { txHash: hash("a") })
   yield* part
   yield* part
@@ -136,22 +108,16 @@ test("money that a reorg removes and restores is an event each time, with a new 
 })
 
 test("accepting a payment as a whole reports each exception that it closes, as it is afterwards", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 400n), transfer(121, 300n))
+  const { id } = yield* paidBy(end, transfer(120, 400n), transfer(121, 300n))
   yield* accept(id, undefined)
   expect((yield* inWords).slice(2).toSorted()).toEqual(["underpaid 300 accepted", "underpaid 400 accepted"])
-  const reader = yield* Reader
-  const confirmed = yield* reader.get<{ body: string }>(
-    "SELECT body FROM events WHERE payment_id = ? AND kind = 'payment.confirmed'",
-    [id]
-  )
-  const { exceptions = [] } = decode(confirmed?.body).data
+  const [confirmed] = yield* bodiesOf("payment.confirmed")
+  const exceptions = confirmed?.data.exceptions ?? []
   expect(exceptions.map(({ resolution }) => resolution)).toEqual(["accepted", "accepted"])
 })
 
 test("an event shows ten exceptions at most, and says that there are more", function* () {
-  yield* start
-  yield* scanTo(130, transfer(101, 1000n), ...Array.from({ length: 12 }, (_, i) => transfer(110 + i, 40n)))
+  yield* paidBy(130, transfer(101, 1000n), ...Array.from({ length: 12 }, (_, i) => transfer(110 + i, 40n)))
   const events = yield* updates
   expect(events).toHaveLength(12)
   for (const { data } of events) {

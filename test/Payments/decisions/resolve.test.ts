@@ -1,12 +1,29 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
-import { end, hash, look, mined, start, test, testOfTwo, unattributed } from "../deciding.ts"
+import { rows } from "../../lib/store.ts"
+import {
+  end,
+  exceptionOf,
+  expiredWith,
+  hash,
+  look,
+  mined,
+  owner,
+  paidBy,
+  refusal,
+  stands,
+  start,
+  test,
+  testOfTwo,
+  unattributed,
+  undone
+} from "../deciding.ts"
 import {
   address,
   alarms,
@@ -14,6 +31,7 @@ import {
   lastOnTime,
   losePayment,
   lost,
+  network,
   scanTo,
   startScans,
   tick,
@@ -21,28 +39,14 @@ import {
   usdcElsewhere
 } from "../settling.ts"
 
-const owner = { account: AccountId.make("default"), mode: "test" } as const
-
-/** The exception of so much money of a payment. */
-const of = (id: PaymentId, amount: bigint) =>
-  Effect.gen(function* () {
-    const all = yield* Exceptions.ofPayment(yield* Reader, id)
-    return all.find((one) => one.amount === amount) ?? expect.unreachable(`no exception of ${amount}`)
-  })
-
+/** Decisions on the exception of so much money of a payment. */
 const acceptOf = (id: PaymentId, amount: bigint, txHash?: string) =>
-  Effect.flatMap(of(id, amount), (one) => acceptException(one.id, owner, { txHash }))
-
+  Effect.flatMap(exceptionOf(id, { amount }), (one) => acceptException(one.id, owner, { txHash }))
 const refundOf = (id: PaymentId, amount: bigint, sent?: bigint, txHash?: string) =>
-  Effect.flatMap(of(id, amount), (one) => refundException(one.id, owner, sent, { txHash }))
-
-const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
-  Effect.map(Effect.flip(decision), ({ message }) => message)
+  Effect.flatMap(exceptionOf(id, { amount }), (one) => refundException(one.id, owner, sent, { txHash }))
 
 test("accept: the same decision again, while more money opens the exception again, is refused and changes nothing", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 1000n))
+  const { id } = yield* expiredWith(transfer(end + 5, 1000n))
   const { exception } = (yield* acceptOf(id, 1000n)) ?? expect.unreachable("no exception")
   const writer = yield* Writer
   const openAgain = Effect.flatMap(Tx, (tx) =>
@@ -56,59 +60,41 @@ test("accept: the same decision again, while more money opens the exception agai
 })
 
 test("accept: one of two late ones confirms the payment, the other stays open and can be refunded", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 700n), transfer(end + 6, 800n))
-  const accepted = yield* acceptOf(id, 800n)
-  expect(accepted).toMatchObject({
+  const { id } = yield* expiredWith(transfer(end + 5, 700n), transfer(end + 6, 800n))
+  expect(yield* acceptOf(id, 800n)).toMatchObject({
     payment: { status: "confirmed", txHash: `0xt${end + 6}`, confirmedAt: (end + 9) * 1000 },
     exception: { status: "accepted", closedAt: (end + 9) * 1000 }
   })
   expect((yield* look(id)).events).toEqual(["payment.expired", "payment.confirmed"])
   yield* refundOf(id, 700n, undefined, hash("f"))
-  expect((yield* look(id)).exceptions).toEqual(["refunded late 700", "accepted late 800"])
-  expect(yield* of(id, 700n)).toMatchObject({ decisionTx: hash("f") })
+  expect(yield* exceptionOf(id, { amount: 700n })).toMatchObject({ decisionTx: hash("f") })
   // What is settled later leaves both alone.
   yield* scanTo(end + 30)
-  expect((yield* look(id)).exceptions).toEqual(["refunded late 700", "accepted late 800"])
+  yield* stands(id, `confirmed 0xt${end + 6}`, "refunded late 700", "accepted late 800")
 })
 
 test("accept: one of two underpaid ones confirms the payment with that money, and leaves the other to be decided", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 400n), transfer(121, 300n))
+  const { id } = yield* paidBy(end, transfer(120, 400n), transfer(121, 300n))
   yield* acceptOf(id, 400n)
-  const confirmed = yield* look(id)
-  expect(confirmed.payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 400n })
-  expect(confirmed.exceptions.toSorted()).toEqual(["accepted underpaid 400", "open underpaid 300"])
   yield* scanTo(end + 20, transfer(120, 400n))
-  expect((yield* look(id)).exceptions).toEqual(confirmed.exceptions)
+  yield* stands(id, "confirmed 400 0xt120", "accepted underpaid 400", "open underpaid 300")
   yield* refundOf(id, 300n)
   yield* scanTo(end + 30)
-  const after = yield* look(id)
-  expect(after.exceptions.toSorted()).toEqual(["accepted underpaid 400", "refunded underpaid 300"])
-  expect(after.payment).toEqual(confirmed.payment)
+  yield* stands(id, "confirmed 400 0xt120", "accepted underpaid 400", "refunded underpaid 300")
 })
 
 test("accept: what else was found late stays open, and its own acceptance opens no surplus", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(120, 1300n), transfer(121, 1000n))
+  const { id } = yield* expiredWith(transfer(120, 1300n), transfer(121, 1000n))
   yield* acceptOf(id, 1300n)
-  expect((yield* look(id)).exceptions.toSorted()).toEqual([
-    "accepted found_late 1300",
-    "accepted overpaid 300",
-    "open found_late 1000"
-  ])
-  expect((yield* look(id)).payment?.amountReceived).toBe(1300n)
+  const surplus = ["accepted found_late 1300", "accepted overpaid 300"]
+  yield* stands(id, "confirmed 1300 0xt120", ...surplus, "open found_late 1000")
   yield* acceptOf(id, 1000n)
   yield* scanTo(end + 20)
-  const after = (yield* look(id)).exceptions
-  expect(after.filter((one) => one.startsWith("open"))).toEqual([])
+  expect((yield* look(id)).exceptions.filter((one) => one.startsWith("open"))).toEqual([])
 })
 
 test("accept: other accepted money, alone or with all, adds to what the payment has received", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 400n), transfer(121, 300n), transfer(122, 200n))
+  const { id } = yield* paidBy(end, transfer(120, 400n), transfer(121, 300n), transfer(122, 200n))
   yield* scanTo(end + 9, transfer(end + 5, 50n))
   yield* acceptOf(id, 400n)
   yield* acceptOf(id, 300n)
@@ -124,49 +110,43 @@ test("accept: other accepted money, alone or with all, adds to what the payment 
 })
 
 test("accept: an exception of a confirmed payment is closed alone, and nothing else changes", function* () {
-  const { id } = yield* start
-  yield* scanTo(130, transfer(120, 1500n), transfer(121, 20n))
+  const { id } = yield* paidBy(130, transfer(120, 1500n), transfer(121, 20n))
   const before = yield* look(id)
   yield* acceptOf(id, 500n)
   expect(yield* look(id)).toEqual({ ...before, exceptions: ["open overpaid 20", "accepted overpaid 500"] })
   // The payment as a whole takes what is left.
   yield* accept(id, undefined, { note: "all of it" })
   expect((yield* look(id)).exceptions.toSorted()).toEqual(["accepted overpaid 20", "accepted overpaid 500"])
-  expect(yield* of(id, 20n)).toMatchObject({ note: "all of it" })
+  expect(yield* exceptionOf(id, { amount: 20n })).toMatchObject({ note: "all of it" })
 })
 
 test("the same decision again gives the same result; another one on a closed exception is refused", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 700n), transfer(end + 6, 800n))
-  const [seven, eight] = [yield* of(id, 700n), yield* of(id, 800n)]
+  const { id } = yield* expiredWith(transfer(end + 5, 700n), transfer(end + 6, 800n))
+  const [seven, eight] = [yield* exceptionOf(id, { amount: 700n }), yield* exceptionOf(id, { amount: 800n })]
   const accepted = yield* acceptException(seven.id, owner, { note: "fine" })
   expect(yield* acceptException(seven.id, owner, {})).toEqual(accepted)
   expect(yield* acceptException(seven.id, owner, { txHash: seven.txHash, note: "again" })).toEqual(accepted)
-  const refunded = yield* refundException(eight.id, owner, undefined, { txHash: hash("f") })
-  expect(yield* refundException(eight.id, owner, undefined, {})).toEqual(refunded)
-  expect(yield* refundException(eight.id, owner, undefined, { txHash: hash("f") })).toEqual(refunded)
+  const refund = (txHash?: string) => refundException(eight.id, owner, undefined, { txHash })
+  const refunded = yield* refund(hash("f"))
+  for (const same of [undefined, hash("f")]) expect(yield* refund(same)).toEqual(refunded)
   const before = yield* look(id)
   expect(yield* refusal(refundException(seven.id, owner, undefined, {}))).toContain(`${seven.id} was accepted at`)
   expect(yield* refusal(acceptException(eight.id, owner, {}))).toContain(`with the transaction ${hash("f")}`)
-  expect(yield* refusal(refundException(eight.id, owner, undefined, { txHash: hash("e") }))).toContain("was refunded")
+  expect(yield* refusal(refund(hash("e")))).toContain("was refunded")
   expect(yield* refusal(acceptException(seven.id, owner, { txHash: hash("e") }))).toContain("was accepted")
   expect(yield* look(id)).toEqual(before)
 })
 
 test("an exception whose money a reorg removed cannot be decided", function* () {
-  const { id } = yield* start
-  yield* scanTo(130, transfer(120, 1000n), transfer(125, 40n))
+  const { id } = yield* paidBy(130, transfer(120, 1000n), transfer(125, 40n))
   yield* tick({ head: 131, ancestor: 124 })
-  expect((yield* look(id)).exceptions).toEqual(["gone overpaid 40"])
+  yield* stands(id, "confirmed 1040 0xt120", "gone overpaid 40")
   expect(yield* refusal(acceptOf(id, 40n))).toContain("is gone at")
   expect(yield* refusal(refundOf(id, 40n))).toContain("is gone at")
 })
 
 test("accept: the transaction is the exception's own; another one is refused without asking the chain", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 700n))
+  const { id } = yield* expiredWith(transfer(end + 5, 700n))
   expect(yield* Effect.flip(acceptOf(id, 700n, hash("1")))).toMatchObject({
     _tag: "DecisionInvalid",
     field: "txHash",
@@ -175,14 +155,11 @@ test("accept: the transaction is the exception's own; another one is refused wit
   expect((yield* acceptOf(id, 700n, `0xt${end + 5}`))?.payment?.status).toBe("confirmed")
 })
 
-test("accept: money without a transaction needs one that the chain has, deep enough and not failed", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 1000n, unattributed))
+test("accept: money without a transaction needs one that is proven", function* () {
+  const { id } = yield* paidBy(end, transfer(120, 1000n, unattributed))
   expect(yield* Effect.flip(acceptOf(id, 1000n))).toMatchObject({ _tag: "DecisionInvalid", field: "txHash" })
   expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("no transaction")
-  mined.set(hash("1"), { blockNumber: 199, status: "0x1" })
-  expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("2 of the 3 confirmations")
-  expect((yield* look(id)).exceptions).toEqual(["open unattributed 1000"])
+  yield* stands(id, "detecting 1000", "open unattributed 1000")
   mined.set(hash("1"), { blockNumber: 198, status: "0x1" })
   expect(yield* acceptOf(id, 1000n, hash("1"))).toMatchObject({
     payment: { status: "confirmed", txHash: hash("1"), amountReceived: 1000n },
@@ -190,17 +167,14 @@ test("accept: money without a transaction needs one that the chain has, deep eno
   })
 })
 
-testOfTwo(
-  "accept: money on another chain confirms the payment by its transaction, and counts in no amount",
-  function* () {
-    const { id } = yield* start
-    yield* startScans(7, elsewhere)
-    yield* scanTo(130, transfer(120, 400n))
-    yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(250, 7n)] })
-    yield* acceptOf(id, 7n)
-    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt250", amountReceived: 400n })
-  }
-)
+testOfTwo("accept: money on another chain confirms by its transaction, and counts in no amount", function* () {
+  const { id } = yield* start
+  yield* startScans(7, elsewhere)
+  yield* scanTo(130, transfer(120, 400n))
+  yield* tick({ head: 300, on: elsewhere, transfers: [usdcElsewhere(250, 7n)] })
+  yield* acceptOf(id, 7n)
+  yield* stands(id, "confirmed 400 0xt250", "accepted wrong_chain 7")
+})
 
 testOfTwo("accept: a transaction on another chain brought no money without one on this chain", function* () {
   const { id } = yield* start
@@ -208,18 +182,22 @@ testOfTwo("accept: a transaction on another chain brought no money without one o
   yield* scanTo(end, transfer(120, 1000n, unattributed))
   yield* tick({ head: 300, on: elsewhere, transfers: [{ ...usdcElsewhere(250, 7n), txHash: hash("1") }] })
   expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("base.test has no transaction")
-  expect((yield* look(id)).exceptions.toSorted()).toEqual(["open unattributed 1000", "open wrong_chain 7"])
+  yield* stands(id, "detecting 1000", "open unattributed 1000", "open wrong_chain 7")
 })
 
-test("accept: the address is watched again at once", function* () {
-  const matchSet = yield* WatchedAddresses
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 1000n))
-  matchSet.remove("test", address)
-  yield* acceptOf(id, 1000n)
-  expect(matchSet.has("test", address)).toBe(true)
-})
+for (const [what, decide] of [
+  ["an exception", (id: PaymentId) => Effect.asVoid(acceptOf(id, 1000n))],
+  ["the payment", (id: PaymentId) => Effect.asVoid(accept(id, undefined))]
+] as const) {
+  test(`accept: the address is watched again at once when its late window was over: ${what}`, function* () {
+    const matchSet = yield* WatchedAddresses
+    const { id } = yield* expiredWith(transfer(end + 5, 1000n))
+    yield* TestClock.adjust("31 days")
+    matchSet.remove("test", address)
+    yield* decide(id)
+    expect(matchSet.has("test", address)).toBe(true)
+  })
+}
 
 /** Fails with its event and an alarm. */
 const isReorged = (id: PaymentId) =>
@@ -230,44 +208,22 @@ const isReorged = (id: PaymentId) =>
     expect(alarms.at(-1)).toContain("undone by a reorg")
   })
 
-/** A payment that a reorg has undone. */
-const undone = Effect.gen(function* () {
-  const { id } = yield* start
-  yield* scanTo(130, transfer(120, 1000n))
-  yield* tick({ head: 131, ancestor: 119, finalized: 118 })
-  yield* tick({ head: 132, finalized: 120 })
-  return id
-})
-
-test("accept: accepted money that a deeper reorg removes fails the payment once the new branch is final", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 11, transfer(end + 9, 1000n))
-  yield* acceptOf(id, 1000n)
+test("accept: accepted money that a reorg removes fails the payment once that is final, whatever else is undecided", function* () {
+  const { id } = yield* paidBy(end)
+  yield* scanTo(end + 11, transfer(120, 1000n), transfer(end + 9, 800n))
+  yield* acceptOf(id, 800n)
   yield* tick({ head: end + 12, ancestor: end + 8, finalized: end + 8 })
   expect((yield* look(id)).payment?.status).toBe("confirmed")
   yield* tick({ head: end + 30, finalized: end + 9 })
   yield* isReorged(id)
-})
-
-test("accept: undecided money of the payment does not make up for what a reorg removes", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 11, transfer(120, 1000n), transfer(end + 9, 800n))
-  yield* acceptOf(id, 800n)
-  yield* tick({ head: end + 12, ancestor: end + 8, finalized: end + 8 })
-  yield* tick({ head: end + 30, finalized: end + 9 })
-  yield* isReorged(id)
-  const after = yield* look(id)
-  expect(after.exceptions).toContain("open found_late 1000")
+  expect((yield* look(id)).exceptions).toContain("open found_late 1000")
   // Which can still be accepted.
   yield* acceptOf(id, 1000n)
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120" })
 })
 
 test("accept: a second accepted part that a reorg removes fails the payment too", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 400n))
+  const { id } = yield* paidBy(end, transfer(120, 400n))
   yield* scanTo(end + 9, transfer(lastOnTime, 300n))
   yield* acceptOf(id, 400n)
   yield* acceptOf(id, 300n)
@@ -278,21 +234,18 @@ test("accept: a second accepted part that a reorg removes fails the payment too"
 })
 
 test("accept: a further part whose money a reorg removed and restored adds to what the payment has received", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(120, 1000n), transfer(end - 2, 300n, { txHash: "0xb", blockTime: 121 }))
+  const part = { txHash: "0xb", blockTime: 121 }
+  const { id } = yield* expiredWith(transfer(120, 1000n), transfer(end - 2, 300n, part))
   yield* acceptOf(id, 1000n)
   yield* tick({ head: end + 10, ancestor: end - 3 })
   expect((yield* look(id)).exceptions).toContain("gone found_late 300")
-  yield* tick({ head: end + 12, transfers: [transfer(end + 1, 300n, { txHash: "0xb", blockTime: 121 })] })
-  const all = yield* Exceptions.ofPayment(yield* Reader, id)
-  const again = all.find(({ status }) => status === "open")
-  yield* acceptException(again?.id ?? "", owner, {})
+  yield* tick({ head: end + 12, transfers: [transfer(end + 1, 300n, part)] })
+  yield* acceptException((yield* exceptionOf(id, { status: "open" })).id, owner, {})
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 1300n })
 })
 
 test("reorged: there is no money to send back; accepting it does without the money, and the payment stays failed", function* () {
-  const id = yield* undone
+  const { id } = yield* undone
   expect(yield* Effect.flip(refundOf(id, 1000n))).toMatchObject({
     _tag: "NothingToDecide",
     message: expect.stringContaining("accept it, to do without that money")
@@ -305,7 +258,7 @@ test("reorged: there is no money to send back; accepting it does without the mon
 })
 
 test("reorged: accepted with another transaction, which the chain has, it confirms the payment by that", function* () {
-  const id = yield* undone
+  const { id } = yield* undone
   expect(yield* refusal(acceptOf(id, 1000n, hash("1")))).toContain("no transaction")
   mined.set(hash("1"), { blockNumber: 190, status: "0x1" })
   expect(yield* acceptOf(id, 1000n, hash("1"))).toMatchObject({
@@ -314,33 +267,34 @@ test("reorged: accepted with another transaction, which the chain has, it confir
   })
 })
 
+/** Refunds of an underpayment of 700. */
+const shortBy = Effect.gen(function* () {
+  const { id } = yield* paidBy(end, transfer(120, 700n))
+  const one = yield* exceptionOf(id)
+  const refund = (amount?: bigint, txHash?: string) => refundException(one.id, owner, amount, { txHash, note: "n" })
+  return { id, one, refund }
+})
+
 test("refund: a part leaves the rest open; the same transaction is recorded once", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* of(id, 700n)
-  const part = yield* refundException(one.id, owner, 200n, { txHash: hash("a") })
+  const { id, refund } = yield* shortBy
+  const part = yield* refund(200n, hash("a"))
   expect(part).toMatchObject({ exception: { status: "open", amount: 500n, sentBack: 200n }, amount: 200n })
-  expect(yield* refundException(one.id, owner, 200n, { txHash: hash("a") })).toEqual(part)
-  for (const amount of [undefined, 500n]) {
-    expect(yield* refusal(refundException(one.id, owner, amount, { txHash: hash("a") }))).toContain("noted already")
-  }
-  expect(yield* Effect.flip(refundException(one.id, owner, 501n, {}))).toMatchObject({
+  expect(yield* refund(200n, hash("a"))).toEqual(part)
+  for (const amount of [undefined, 500n]) expect(yield* refusal(refund(amount, hash("a")))).toContain("noted already")
+  expect(yield* Effect.flip(refund(501n))).toMatchObject({
     field: "amount",
     message: expect.stringContaining("must be at most 500")
   })
-  yield* refundException(one.id, owner, undefined, { txHash: hash("b") })
-  expect(yield* of(id, 700n)).toMatchObject({ status: "refunded", sentBack: 700n, decisionTx: hash("b") })
+  yield* refund(undefined, hash("b"))
+  expect(yield* exceptionOf(id)).toMatchObject({ status: "refunded", sentBack: 700n, decisionTx: hash("b") })
 })
 
 test("refund: a part noted without its transaction gets it by the same decision with it, and nothing else changes", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* of(id, 700n)
-  const refund = (amount?: bigint, txHash?: string) => refundException(one.id, owner, amount, { txHash, note: "n" })
+  const { refund } = yield* shortBy
   yield* refund(200n)
   yield* refund(100n, hash("c"))
   const before = (yield* refund(undefined))?.exception ?? expect.unreachable()
-  const events = (yield* Reader).all("SELECT 1 FROM events WHERE kind = 'payment.exception'")
+  const events = rows("SELECT 1 FROM events WHERE kind = 'payment.exception'")
   const eventsBefore = yield* events
   // Two parts lack theirs: the request has to name one.
   expect(yield* Effect.flip(refund(undefined, hash("d")))).toMatchObject({
@@ -360,53 +314,35 @@ test("refund: a part noted without its transaction gets it by the same decision 
     decisionTx: hash("b")
   })
   expect(yield* refund(undefined, hash("b"))).toEqual(all)
-  for (const amount of [undefined, 200n]) {
-    expect(yield* refusal(refund(amount, hash("e")))).toContain("was refunded")
-  }
+  for (const amount of [undefined, 200n]) expect(yield* refusal(refund(amount, hash("e")))).toContain("was refunded")
   expect(yield* events).toEqual(eventsBefore)
 })
 
-test("refund: while an exception is open, the same amount again is the part that lacks its transaction", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* of(id, 700n)
-  yield* refundException(one.id, owner, 200n, {})
-  const named = yield* refundException(one.id, owner, 200n, { txHash: hash("a") })
-  expect(named?.exception).toMatchObject({ amount: 500n, refunds: [{ amount: 200n, txHash: hash("a") }] })
-  expect((yield* refundException(one.id, owner, 200n, { txHash: hash("b") }))?.exception).toMatchObject({
-    amount: 300n,
-    refunds: [{ txHash: hash("a") }, { txHash: hash("b") }]
-  })
-})
-
-test("refund: of two equal parts without transactions each gets its own, and neither counts again", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* of(id, 700n)
-  const refund = (txHash?: string) => refundException(one.id, owner, 200n, { txHash })
-  yield* refund()
-  yield* refund()
-  expect((yield* refund(hash("a")))?.exception.refunds).toMatchObject([{ txHash: hash("a") }, { txHash: undefined }])
-  expect((yield* refund(hash("b")))?.exception).toMatchObject({
-    amount: 300n,
-    refunds: [{ txHash: hash("a") }, { txHash: hash("b") }]
-  })
+test("refund: of equal parts without transactions each gets its own, and counts once; one more is another part", function* () {
+  const { refund } = yield* shortBy
+  yield* refund(200n)
+  yield* refund(200n)
+  const parts = (...digits: ReadonlyArray<string | undefined>) =>
+    digits.map((digit) => ({ amount: 200n, txHash: digit && hash(digit) }))
+  for (const [digit, amount, refunds] of [
+    ["a", 300n, parts("a", undefined)],
+    ["b", 300n, parts("a", "b")],
+    ["c", 100n, parts("a", "b", "c")]
+  ] as const) {
+    expect((yield* refund(200n, hash(digit)))?.exception).toMatchObject({ status: "open", amount, refunds })
+  }
 })
 
 test("accept: of an exception that was sent back in part, the rest is what the payment has received", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* of(id, 700n)
-  yield* refundException(one.id, owner, 200n, {})
+  const { id, one, refund } = yield* shortBy
+  yield* refund(200n)
   yield* acceptException(one.id, owner, {})
   yield* scanTo(end + 9)
-  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 500n })
+  yield* stands(id, "confirmed 500 0xt120", "accepted underpaid 500")
 })
 
 test("an exception of another account, or of the other mode, is unknown to its owner, and nothing of it changes", function* () {
-  const { id } = yield* start
-  yield* scanTo(end, transfer(120, 700n))
-  const one = yield* of(id, 700n)
+  const { id, one } = yield* shortBy
   for (const other of [
     { ...owner, mode: "live" as const },
     { ...owner, account: AccountId.make("other") }
@@ -415,33 +351,38 @@ test("an exception of another account, or of the other mode, is unknown to its o
     expect(yield* refundException(one.id, other, undefined, {})).toBeUndefined()
   }
   expect(yield* acceptException("exc_none", undefined, {})).toBeUndefined()
-  expect(yield* of(id, 700n)).toEqual(one)
+  expect(yield* exceptionOf(id)).toEqual(one)
 })
 
-test("only the operator decides on money of a lost payment", function* () {
+test("only the operator decides on money of a lost payment, of which a part may be sent back", function* () {
   yield* start
   yield* losePayment()
-  yield* scanTo(130, transfer(120, 5n, { address: lost.toLowerCase() }))
-  const [open] = yield* Exceptions.unknownAt(yield* Reader, { chain: "base", mode: "test" }, lost.toLowerCase())
-  const id = open?.id ?? ""
+  const to = { address: lost.toLowerCase() }
+  yield* scanTo(130, transfer(120, 5n, to))
+  const unknown = Effect.flatMap(Reader, (reader) => Exceptions.unknownAt(reader, network, to.address))
+  const [open = expect.unreachable()] = yield* unknown
   expect(open).toMatchObject({ index: 7, account: undefined })
-  expect(yield* acceptException(id, owner, {})).toBeUndefined()
-  expect(yield* acceptException(id, undefined, {})).toMatchObject({
+  expect(yield* acceptException(open.id, owner, {})).toBeUndefined()
+  expect(yield* refundException(open.id, undefined, 2n, {})).toMatchObject({
+    exception: { id: open.id, amount: 3n, sentBack: 2n },
+    payment: undefined,
+    amount: 2n
+  })
+  yield* scanTo(131, transfer(125, 6n, to))
+  expect((yield* unknown).map(({ amount, status }) => `${status} ${amount}`)).toEqual(["open 3", "open 6"])
+  expect(yield* acceptException(open.id, undefined, {})).toMatchObject({
     payment: undefined,
     exception: { status: "accepted" }
   })
 })
 
 test("what is committed with a decision undoes all of it when it fails", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 700n))
+  const { id } = yield* expiredWith(transfer(end + 5, 700n))
   const before = yield* look(id)
-  const one = yield* of(id, 700n)
+  const one = yield* exceptionOf(id)
   const fails = () => Effect.fail("full" as const)
   expect(yield* Effect.flip(acceptException(one.id, owner, {}, fails))).toBe("full")
   expect(yield* Effect.flip(refundException(one.id, owner, undefined, {}, fails))).toBe("full")
   expect(yield* look(id)).toEqual(before)
-  const reader = yield* Reader
-  expect(yield* reader.all("SELECT 1 FROM events WHERE kind = 'payment.exception'")).toHaveLength(1)
+  expect(yield* rows("SELECT 1 FROM events WHERE kind = 'payment.exception'")).toHaveLength(1)
 })

@@ -1,81 +1,65 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Owner } from "../../../src/Domain/Account.ts"
-import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
+import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import { cancelPayment } from "../../../src/Payments/cancellation.ts"
 import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
 import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import * as Repo from "../../../src/Payments/PaymentsRepo.ts"
-import { Reader, StoreUnavailable, Tx, Writer } from "../../../src/Sql.ts"
-import { execute } from "../../lib/store.ts"
-import { end, hash, look, refunded, start, test, testOfPair, unattributed } from "../deciding.ts"
-import { address, losePayment, lost, network, scanTo, tick, transfer } from "../settling.ts"
-
-const owner = { account: AccountId.make("default"), mode: "test" } as const
-
-const refusal = <A, E extends { readonly message: string }, R>(decision: Effect.Effect<A, E, R>) =>
-  Effect.map(Effect.flip(decision), ({ message }) => message)
-
-const refundOf = (id: string, by: Owner | undefined, named: Parameters<typeof refundException>[3]) =>
-  refundException(id, by, undefined, named)
-
-const only = (id: PaymentId) =>
-  Effect.map(
-    Effect.flatMap(Reader, (reader) => Exceptions.ofPayment(reader, id)),
-    ([one]) => one ?? expect.unreachable("no exception")
-  )
+import { Reader, StoreUnavailable, Tx } from "../../../src/Sql.ts"
+import { execute, inTransaction } from "../../lib/store.ts"
+import {
+  end,
+  exceptionOf,
+  expiredWith,
+  look,
+  owner,
+  paidBy,
+  refunded,
+  refusal,
+  stands,
+  start,
+  test,
+  testOfPair,
+  unattributed
+} from "../deciding.ts"
+import { losePayment, lost, network, scanTo, tick, transfer } from "../settling.ts"
 
 /** Every way to decide on a late transfer, which is the payment's only exception. */
-const ways = (id: PaymentId) =>
-  Effect.map(only(id), ({ id: exception }) => ({
-    "accept the exception": acceptException(exception, owner, {}),
-    "refund the exception": refundException(exception, owner, undefined, { txHash: hash("f") }),
-    "refund a part": refundException(exception, owner, 1n, {}),
-    "accept the payment": accept(id, undefined),
-    "accept it for that transaction": accept(id, `0xt${end + 9}`),
-    "refund the payment's only one": refunded(id),
-    "refund the named one": refunded(id, { exceptions: [exception] })
-  }))
+const ways = {
+  "accept the exception": (_: PaymentId, exception: string) => acceptException(exception, owner, {}),
+  "refund the exception": (_: PaymentId, exception: string) => refundException(exception, owner, undefined, {}),
+  "refund a part": (_: PaymentId, exception: string) => refundException(exception, owner, 1n, {}),
+  "accept the payment": (id: PaymentId) => accept(id, undefined),
+  "accept it for that transaction": (id: PaymentId) => accept(id, `0xt${end + 9}`),
+  "refund the payment's only one": (id: PaymentId) => refunded(id),
+  "refund the named one": (id: PaymentId, exception: string) => refunded(id, { exceptions: [exception] })
+}
 
-const wayNames = [
-  "accept the exception",
-  "refund the exception",
-  "refund a part",
-  "accept the payment",
-  "accept it for that transaction",
-  "refund the payment's only one",
-  "refund the named one"
-] as const
-
-for (const way of wayNames) {
-  const decide = Effect.fnUntraced(function* (id: PaymentId) {
-    yield* (yield* ways(id))[way]
-  })
+for (const [way, decide] of Object.entries(ways)) {
   test(`money with one of three confirmations, of one provider: ${way}`, function* () {
-    const { id } = yield* start
-    yield* scanTo(end)
-    yield* scanTo(end + 9, transfer(end + 9, 500n))
+    const { id } = yield* expiredWith(transfer(end + 9, 500n))
+    const exception = yield* exceptionOf(id)
+    const decision = Effect.gen(function* () {
+      yield* decide(id, exception.id)
+    })
     const before = yield* look(id)
-    expect(yield* refusal(decide(id))).toContain("has 1 of the 3 confirmations that base.test asks for")
+    expect(yield* refusal(decision)).toContain("has 1 of the 3 confirmations that base.test asks for")
     yield* scanTo(end + 10)
-    expect(yield* refusal(decide(id))).toContain("has 2 of the 3 confirmations")
+    expect(yield* refusal(decision)).toContain("has 2 of the 3 confirmations")
     expect(yield* look(id)).toEqual(before)
     yield* scanTo(end + 11)
-    yield* decide(id)
+    yield* decision
     expect((yield* look(id)).exceptions).not.toEqual(before.exceptions)
   })
 }
 
-test("what a reorg took is not decided on, nor what it mined again before that is deep", function* () {
-  const { id } = yield* start
-  yield* scanTo(end)
-  yield* scanTo(end + 9, transfer(end + 5, 500n))
-  const { id: exception } = yield* only(id)
+test("what a reorg took and mined again is not decided on before that is deep", function* () {
+  const { id } = yield* expiredWith(transfer(end + 5, 500n))
   yield* tick({ head: end + 10, ancestor: end + 4 })
-  expect(yield* refusal(refundException(exception, owner, undefined, {}))).toContain("is gone")
   yield* tick({ head: end + 11, transfers: [transfer(end + 11, 500n, { txHash: `0xt${end + 5}` })] })
-  expect(yield* refusal(refundException(exception, owner, undefined, {}))).toContain("1 of the 3 confirmations")
+  const one = yield* exceptionOf(id)
+  expect(yield* refusal(refundException(one.id, owner, undefined, {}))).toContain("1 of the 3 confirmations")
 })
 
 test("money without a transaction, and money of a lost payment, needs the confirmations too", function* () {
@@ -89,14 +73,12 @@ test("money without a transaction, and money of a lost payment, needs the confir
   yield* scanTo(end + 3)
   expect((yield* decide)?.exception.status).toBe("refunded")
   yield* scanTo(end + 4, transfer(end + 4, 30n, unattributed))
-  const late = (yield* Exceptions.ofPayment(yield* Reader, id)).find(({ kind }) => kind === "late")
-  expect(yield* refusal(refundException(late?.id ?? "", owner, 30n, {}))).toContain("1 of the 3 confirmations")
-  expect(address).not.toBe(lost)
+  const late = yield* exceptionOf(id, { kind: "late" })
+  expect(yield* refusal(refundException(late.id, owner, 30n, {}))).toContain("1 of the 3 confirmations")
 })
 
 test("an open payment: neither accepted for shallow money, nor is that sent back", function* () {
-  const { id } = yield* start
-  yield* scanTo(130, transfer(120, 400n), transfer(130, 300n))
+  const { id } = yield* paidBy(130, transfer(120, 400n), transfer(130, 300n))
   expect(yield* refusal(accept(id, undefined))).toContain("1 of the 3 confirmations")
   expect(yield* refusal(refunded(id, { amount: 500n }))).toContain("1 of the 3 confirmations")
   yield* refunded(id, { amount: 100n })
@@ -107,51 +89,44 @@ test("an open payment: neither accepted for shallow money, nor is that sent back
 })
 
 test("an open payment is not confirmed by an exception while what else counts for it is shallow", function* () {
-  const { id } = yield* start
-  yield* scanTo(120, transfer(110, 7n, { currency: "DAI" }), transfer(119, 300n))
-  const { id: exception } = yield* only(id)
-  const decide = acceptException(exception, owner, {})
+  const { id } = yield* paidBy(120, transfer(110, 7n, { currency: "DAI" }), transfer(119, 300n))
+  const decide = acceptException((yield* exceptionOf(id)).id, owner, {})
   expect(yield* refusal(decide)).toContain(`what counts for ${id} has 2 of the 3 confirmations`)
   yield* scanTo(121)
   yield* decide
-  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 300n, txHash: "0xt110" })
+  yield* stands(id, "confirmed 300 0xt110", "accepted wrong_token 7")
 })
 
-testOfPair(
-  "two providers, of which one has the money: an open payment is accepted for it by the operator's flag alone",
-  function* () {
-    const { id } = yield* start
-    yield* tick({ head: 111, transfers: [transfer(110, 300n)], corroborated: false })
-    expect(yield* refusal(accept(id, undefined, { uncorroborated: true }))).toContain("2 of the 3 confirmations")
-    yield* tick({ head: 112 })
-    for (const decide of [accept(id, undefined), accept(id, "0xt110")]) {
-      expect(yield* refusal(decide)).toContain("No second provider of base.test has")
-    }
-    yield* accept(id, undefined, { uncorroborated: true })
-    expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 300n })
+testOfPair("what one of two providers has: a payment is accepted for it by the operator's flag alone", function* () {
+  const { id } = yield* start
+  yield* tick({ head: 111, transfers: [transfer(110, 300n)], corroborated: false })
+  expect(yield* refusal(accept(id, undefined, { uncorroborated: true }))).toContain("2 of the 3 confirmations")
+  yield* tick({ head: 112 })
+  for (const decide of [accept(id, undefined), accept(id, "0xt110")]) {
+    expect(yield* refusal(decide)).toContain("No second provider of base.test has")
   }
-)
+  yield* accept(id, undefined, { uncorroborated: true })
+  expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 300n })
+})
 
-for (const decide of [acceptException, refundOf]) {
-  testOfPair(
-    `two providers, of which one has an exception's money: ${decide.name} by the operator's flag alone`,
-    function* () {
-      yield* start
-      yield* losePayment()
-      const to = { address: lost.toLowerCase() }
-      yield* tick({ head: 110, transfers: [transfer(110, 5n, to)], corroborated: false })
-      yield* execute("UPDATE receipts SET unverifiable = 1", [])
-      yield* tick({ head: 112, transfers: [transfer(111, 6n, to)], corroborated: false })
-      const [unknown] = yield* Exceptions.unknownAt(yield* Reader, network, to.address)
-      const decided = (waiver: { readonly uncorroborated?: boolean }) =>
-        Effect.gen(function* () {
-          return yield* decide(unknown?.id ?? "", undefined, waiver)
-        })
-      expect(yield* refusal(decided({}))).toContain("No second provider of base.test has")
-      const { exception } = (yield* decided({ uncorroborated: true })) ?? {}
-      expect([exception?.amount, exception?.status]).toEqual([5n, decide === refundOf ? "refunded" : "accepted"])
-    }
-  )
+for (const outcome of ["accepted", "refunded"]) {
+  testOfPair(`what one of two providers has is ${outcome} by the operator's flag alone`, function* () {
+    yield* start
+    yield* losePayment()
+    const to = { address: lost.toLowerCase() }
+    yield* tick({ head: 110, transfers: [transfer(110, 5n, to)], corroborated: false })
+    yield* execute("UPDATE receipts SET unverifiable = 1")
+    yield* tick({ head: 112, transfers: [transfer(111, 6n, to)], corroborated: false })
+    const [unknown] = yield* Exceptions.unknownAt(yield* Reader, network, to.address)
+    const id = unknown?.id ?? ""
+    const decided = Effect.fnUntraced(function* (waiver: { readonly uncorroborated?: boolean }) {
+      if (outcome === "accepted") return yield* acceptException(id, undefined, waiver)
+      return yield* refundException(id, undefined, undefined, waiver)
+    })
+    expect(yield* refusal(decided({}))).toContain("No second provider of base.test has")
+    const { exception } = (yield* decided({ uncorroborated: true })) ?? {}
+    expect([exception?.amount, exception?.status]).toEqual([5n, outcome])
+  })
 }
 
 testOfPair("money that two providers have is decided on, whatever one alone adds to its transaction", function* () {
@@ -161,14 +136,14 @@ testOfPair("money that two providers have is decided on, whatever one alone adds
   const alone = { transfers: [transfer(end + 8, 9n, { position: "call:0" })], corroborated: false }
   yield* tick({ head: end + 12, ...alone })
   expect((yield* look(id)).exceptions).toEqual(["open late 500"])
-  yield* refundException((yield* only(id)).id, owner, undefined, {})
+  yield* refundException((yield* exceptionOf(id)).id, owner, undefined, {})
   expect((yield* look(id)).exceptions).toEqual(["refunded late 500"])
 })
 
 const stored = Effect.flatMap(Tx, (tx) =>
   tx.all<{ id: string; kind: string }>("SELECT id, kind FROM events ORDER BY rowid")
 )
-const events = Effect.flatMap(Writer, (writer) => writer.write(stored))
+const events = inTransaction(stored)
 const idsOf = (all: ReadonlyArray<{ id: string; kind: string }>, kind: string) =>
   all.flatMap((one) => (one.kind === kind ? [one.id] : []))
 
@@ -203,8 +178,7 @@ test("an event's id goes with its content: another decision on a restored databa
 })
 
 test("a payment that was cancelled, and then ends by itself, has another event, as has one cancelled with less", function* () {
-  const { id } = yield* start
-  yield* scanTo(120, transfer(110, 300n))
+  const { id } = yield* paidBy(120, transfer(110, 300n))
   const cancelled = eventsOfLost((lose) => cancelPayment((db) => Repo.byId(db, id), lose))
   const before = idsOf(yield* cancelled, "payment.failed")
   expect(idsOf(yield* cancelled, "payment.failed")).toEqual(before)

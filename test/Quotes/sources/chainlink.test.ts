@@ -1,10 +1,12 @@
-import { expect, it } from "@effect/vitest"
-import { BigDecimal, Effect, Either, TestClock } from "effect"
+import { expect } from "@effect/vitest"
+import { BigDecimal, Effect, Either, Layer, TestClock } from "effect"
 import { decodeFunctionData, encodeFunctionResult, type Hex, multicall3Abi, parseAbi } from "viem"
 import { makeChainlink } from "../../../src/Quotes/sources/chainlink.ts"
+import { scopedTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { nodeClient, replies } from "../../sim/nodeClient.ts"
 
+const test = scopedTest(Layer.empty)
 const abi = parseAbi([
   "function decimals() view returns (uint8)",
   "function description() view returns (string)",
@@ -37,10 +39,9 @@ const node = (says: Says, index: number) =>
     replies(`node-${index}`, calls, ({ params: [call] }) => {
       const { args } = decodeFunctionData({ abi: multicall3Abi, data: (call as { readonly data: Hex }).data })
       const [views] = args as unknown as [ReadonlyArray<{ readonly target: string; readonly callData: Hex }>]
-      const result = views.map(({ callData, target }) => ({
-        success: true,
-        returnData: viewOf(says, target, callData)
-      }))
+      const result = views.map(({ callData, target }) => {
+        return { success: true, returnData: viewOf(says, target, callData) }
+      })
       return encodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", result })
     })
   )
@@ -64,27 +65,23 @@ const lie: Says = { price: 30_000n, ago: 1 }
 const down: Says = { ...honest, down: true }
 const stale: Says = { ...honest, ago: 7_200 }
 
-it.effect("a missing price is a response: one of three alone sets none, at any position", () =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(now * 1000)
-    for (const place of [0, 1, 2]) {
-      const of = (one: Says): [Says, Says, Says] => [one, one, one].with(place, lie) as [Says, Says, Says]
-      expect(yield* priceBy(...of(honest))).toBe("3000")
-      expect(yield* priceBy(...of(down))).toContain("sequencer is down")
-      expect(yield* priceBy(...of(stale))).toContain("last updated")
-    }
-  })
-)
+test("a missing price is a response: one of three alone sets none, at any position", function* () {
+  yield* TestClock.setTime(now * 1000)
+  for (const place of [0, 1, 2]) {
+    const of = (one: Says): [Says, Says, Says] => [one, one, one].with(place, lie) as [Says, Says, Says]
+    expect(yield* priceBy(...of(honest))).toBe("3000")
+    expect(yield* priceBy(...of(down))).toContain("sequencer is down")
+    expect(yield* priceBy(...of(stale))).toContain("last updated")
+  }
+})
 
-it.effect("of two that differ neither is trusted, and of three one alone removes no price", () =>
-  Effect.gen(function* () {
-    yield* TestClock.setTime(now * 1000)
-    expect(yield* priceBy(lie, down)).toContain("sequencer is down")
-    expect(yield* priceBy(stale, lie)).toContain("last updated")
-    for (const refusing of [down, stale]) {
-      expect(yield* priceBy(refusing, honest, honest)).toBe("3000")
-      expect(yield* priceBy(honest, refusing, honest)).toBe("3000")
-    }
-    expect(yield* priceBy(down)).toContain("sequencer is down")
-  })
-)
+test("of two that differ neither is trusted, and of three one alone removes no price", function* () {
+  yield* TestClock.setTime(now * 1000)
+  expect(yield* priceBy(lie, down)).toContain("sequencer is down")
+  expect(yield* priceBy(stale, lie)).toContain("last updated")
+  for (const refusing of [down, stale]) {
+    expect(yield* priceBy(refusing, honest, honest)).toBe("3000")
+    expect(yield* priceBy(honest, refusing, honest)).toBe("3000")
+  }
+  expect(yield* priceBy(down)).toContain("sequencer is down")
+})

@@ -177,15 +177,12 @@ describe("Kraken", () => {
 })
 
 describe("a server that fails", () => {
+  const half: Respond = (response) => void response.writeHead(200).write('{"data":', () => response.destroy())
   const failures: ReadonlyArray<readonly [what: string, respond: Respond, reason: RegExp]> = [
     ["HTML", json("<html>Just a moment…</html>"), /^its answer is not JSON$/],
     ["a status", (response) => response.writeHead(503).end("{}"), /^HTTP 503$/],
     ["a redirect", (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(), /^HTTP 302$/],
-    [
-      "half an answer",
-      (response) => void response.writeHead(200).write('{"data":', () => response.destroy()),
-      /^no answer \(/
-    ],
+    ["half an answer", half, /^no answer \(/],
     ["2 MB", json(`{"data":"${"x".repeat(2_000_000)}"}`), /^more than 1048576 bytes$/],
     ["deep nesting", json("[".repeat(250_000) + "]".repeat(250_000)), /^its answer (is not JSON|has no rates)$/],
     ["silence", () => undefined, /^no answer within 5s$/],
