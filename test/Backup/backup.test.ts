@@ -14,7 +14,7 @@ import { pathToFileURL } from "node:url"
 import { describe, expect } from "@effect/vitest"
 import { generateX25519Identity, identityToRecipient } from "age-encryption"
 import Database from "better-sqlite3"
-import { DateTime, Effect, Fiber, Layer, Queue, Schedule, TestClock } from "effect"
+import { DateTime, Effect, Fiber, Queue, Schedule, TestClock } from "effect"
 import { CopierProgram } from "../../src/Backup/childProcess.ts"
 import { publish } from "../../src/Backup/files.ts"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
@@ -24,7 +24,7 @@ import { withDashLast } from "../../src/commands/backup.ts"
 import { configuration } from "../commands/installation.ts"
 import { built, PATH } from "../lib/processes.ts"
 import { replaceFs } from "../lib/replacedFs.ts"
-import { liveTest, scopedTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld } from "../lib/tilld.ts"
 import { asShipped, change, installation, paid, query, wallet } from "./backing.ts"
@@ -297,7 +297,7 @@ describe("backups that are kept by their number", () => {
     expect(readdirSync(folder).toSorted()).toEqual([made, ...kept].toSorted())
   })
 
-  scopedTest(Layer.empty)("run at each interval, not early after a start, and continue after a failure", function* () {
+  clockTest("run at each interval, not early after a start, and continue after a failure", function* () {
     const { folder, options, path } = yield* installation
     const into = join(folder, "backups")
     mkdirSync(into)

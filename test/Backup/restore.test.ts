@@ -13,7 +13,7 @@ import fs, {
   writeFileSync
 } from "node:fs"
 import { join } from "node:path"
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect, Redacted } from "effect"
 import { openIn } from "../../src/Backup/differences.ts"
@@ -188,45 +188,39 @@ describe("tilld restore", () => {
 
   /** Each changes the installation after its backup was made, so that it is another one's. */
   const foreign: ReadonlyArray<
-    readonly [what: string, alter: (here: Installation) => Effect.Effect<Installation>, why: string, tag: string]
+    readonly [what: string, alter: (here: Installation) => Effect.Effect<unknown>, why: string, tag: string]
   > = [
     [
       "sealed with another master key",
-      (here) =>
-        Effect.sync(() => {
-          writeFileSync(join(here.folder, "data/master.key"), Buffer.alloc(32, 5).toString("base64"))
-          return here
-        }),
+      ({ folder }) =>
+        Effect.sync(() => writeFileSync(join(folder, "data/master.key"), Buffer.alloc(32, 5).toString("base64"))),
       "not the master key",
       "WrongMasterKey"
     ],
     [
       "of another installation",
-      (here) => Effect.as(change(here.path, "UPDATE numbering SET installation = 'other'"), here),
+      ({ path }) => change(path, "UPDATE numbering SET installation = 'other'"),
       "of another installation",
       "BackupFailed"
     ],
     [
       "without the configuration's wallet",
-      (here) =>
-        Effect.succeed(
-          Object.assign(here, {
-            settings: Object.assign(here.settings, { wallets: { test: undefined, live: Redacted.make(liveXpub) } })
-          })
-        ),
+      ({ settings }) =>
+        Effect.sync(() => Object.assign(settings, { wallets: { test: undefined, live: Redacted.make(liveXpub) } })),
       "does not know wallets.live",
       "BackupFailed"
     ]
   ]
-  it.scopedLive.each(foreign)("refuses a backup %s", ([, alter, why, tag]) =>
-    Effect.gen(function* () {
+  for (const [what, alter, why, tag] of foreign) {
+    liveTest(`refuses a backup ${what}`, function* () {
       const here = yield* installation
       yield* here.backUp("a.db")
-      const error = yield* Effect.flip((yield* alter(here)).restore("a.db"))
+      yield* alter(here)
+      const error = yield* Effect.flip(here.restore("a.db"))
       expect(error).toMatchObject({ _tag: tag, message: expect.stringContaining(why) })
       expect(yield* payments(here.path)).toBe(3)
     })
-  )
+  }
 
   liveTest("refuses a copy of a database whose log lies beside it: it lacks what is only there", function* () {
     const { folder, path, restore } = yield* installation

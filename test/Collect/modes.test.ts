@@ -11,7 +11,7 @@ import type { Mode } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { sponsorAddress } from "../../src/Settings/hdWallet.ts"
-import { makeCall, makeHome, newKey, pay, serve } from "../lib/daemon.ts"
+import { makeCall, makeHome, newKey, pay, serveHere } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 import { ether, holdsExactly, someone, usd } from "./collecting.ts"
@@ -32,7 +32,7 @@ const bothModes = Effect.gen(function* () {
     chains: new Map([["ethereum", chains.test]]),
     liveChains: new Map([["ethereum", chains.live]])
   })
-  const daemon = yield* serve(home)
+  const daemon = yield* serveHere(home)
   const config = ["--config", home.config]
   const file = (name: string) => join(home.folder, name)
 

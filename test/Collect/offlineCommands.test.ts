@@ -25,8 +25,11 @@ import {
   unsignedPlan
 } from "./plans.ts"
 import { failing } from "./refusal.ts"
+import { sealedProcess } from "./sealedProcess.ts"
 
 needs("python3")
+
+const sealed = sealedProcess()
 
 const toDestination = ["--destination", destination]
 const toCustomer = ["--refund-to", customer]
@@ -40,7 +43,7 @@ const signing = Effect.fnUntraced(function* (plan: Plan = planOf()) {
   writeFileSync(join(folder, "plan.json"), JSON.stringify(plan))
   const command = ["sweep", "sign", "plan.json", "-o", "signed.json", "--any-age"]
   const sign = (args: ReadonlyArray<string>, input = `${phrase}\n`) =>
-    tilld([...command, ...args], { cwd: folder, input })
+    sealed([...command, ...args], { cwd: folder, input })
   return { folder, command, sign, signed: join(folder, "signed.json") }
 })
 
@@ -49,8 +52,9 @@ const traces = (folder: string, ...texts: ReadonlyArray<string>) =>
   [...texts, ...readdirSync(folder).map((file) => readFileSync(join(folder, file), "utf8"))].join("\n").toLowerCase()
 
 liveTest("a plan is signed by a seed from a file descriptor, for its owner alone, and leaves no secret", function* () {
-  const { folder, sign, signed } = yield* signing()
-  const done = yield* sign([...confirmed, "--seed-fd", "0", "--json"])
+  const { command, folder, sign, signed } = yield* signing()
+  const seeded = [...command, ...confirmed, "--seed-fd", "0"]
+  const done = yield* tilld([...seeded, "--json"], { cwd: folder, input: `${phrase}\n` })
   expect(done).toMatchObject({ code: 0 })
   const plan = planOf()
   expect(JSON.parse(done.stdout)).toEqual({
@@ -143,7 +147,7 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
       return { args: [...confirmed, "--seed-fd", "0"], input, code: 1, said }
     })
   ]
-  const results = yield* Effect.forEach(cases, ({ args, input }) => sign(args, input), { concurrency: 2 })
+  const results = yield* Effect.forEach(cases, ({ args, input }) => sign(args, input), { concurrency: 1 })
   for (const [i, { code, stderr, stdout }] of results.entries()) {
     const { args, said, ...expected } = cases[i] ?? expect.fail()
     expect([code, stdout], args.join(" ")).toEqual([expected.code, ""])
@@ -162,8 +166,8 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
   const mistyped = /sweep\.allow.*an address with its EIP-55 checksum/s
   yield* isRefused(sign([...seeded, "--config", "tilld.toml"]), 2, mistyped)
   const env = { TILLD_CONFIG: "tilld.toml" }
-  yield* isRefused(tilld([...command, ...seeded], { cwd: folder, input: phrase, env }), 2, mistyped)
-  const aged = tilld([...command.slice(0, -1), ...seeded], { cwd: folder, input: phrase })
+  yield* isRefused(sealed([...command, ...seeded], { cwd: folder, input: phrase, env }), 2, mistyped)
+  const aged = sealed([...command.slice(0, -1), ...seeded], { cwd: folder, input: phrase })
   yield* isRefused(aged, 1, /as of 2026-09-21T.*, and the clock of this/)
   yield* write("plan.json", JSON.stringify({ ...planOf(), destination: customer }))
   yield* isRefused(sign(seeded), 1, /The plan was changed after it was made/)
@@ -296,7 +300,7 @@ liveTest("a wallet is made at the terminal alone, asked again, and opens from it
   const left = traces(folder)
   expect([words.slice(0, 2).join(" "), ...secretsOf(phrase)].filter((secret) => left.includes(secret))).toEqual([])
 
-  const opened = yield* tilld(["wallet", "xpub", "--keystore", "seed.json", "--seed-fd", "0", "--json"], {
+  const opened = yield* sealed(["wallet", "xpub", "--keystore", "seed.json", "--seed-fd", "0", "--json"], {
     cwd: folder,
     input: password
   })
@@ -304,7 +308,7 @@ liveTest("a wallet is made at the terminal alone, asked again, and opens from it
     xpub: made.stdout.trim(),
     addresses: [{ address: account.address }, {}, {}]
   })
-  const wrong = yield* tilld(["wallet", "xpub", "--keystore", "seed.json", "--seed-fd", "0"], {
+  const wrong = yield* sealed(["wallet", "xpub", "--keystore", "seed.json", "--seed-fd", "0"], {
     cwd: folder,
     input: "wrong"
   })
@@ -336,15 +340,16 @@ liveTest("a wallet is not made where only a pipe is", function* () {
 
 liveTest("the extended public key and the sponsor of a wallet are shown", function* () {
   const folder = yield* temporaryFolder
-  const shown = yield* tilld(["wallet", "xpub", "--seed-fd", "0"], { cwd: folder, input: phrase })
+  const shown = yield* sealed(["wallet", "xpub", "--seed-fd", "0"], { cwd: folder, input: phrase })
   expect(shown).toMatchObject({
     code: 0,
     stderr: expect.stringContaining(`${addressAt(0, 1)}  m/44'/60'/0'/1/0 (sponsor)`)
   })
-  writeFileSync(join(folder, "key"), shown.stdout)
-  const sponsor = ["wallet", "sponsor", "--xpub"]
-  expect(yield* tilld([...sponsor, "key"], { cwd: folder })).toMatchObject({ code: 0, stdout: `${addressAt(0, 1)}\n` })
-  expect(yield* tilld([...sponsor, "key", "--mode", "live"], { cwd: folder })).toMatchObject({ code: 2 })
-  writeFileSync(join(folder, "key"), "xpub1")
-  expect(yield* tilld([...sponsor, "key"], { cwd: folder })).toMatchObject(failing(2, "is not the extended public key"))
+  const key = join(folder, "key")
+  writeFileSync(key, shown.stdout)
+  const sponsor = ["wallet", "sponsor", "--xpub", key]
+  expect(yield* tilld(sponsor)).toMatchObject({ code: 0, stdout: `${addressAt(0, 1)}\n` })
+  expect(yield* tilld([...sponsor, "--mode", "live"])).toMatchObject({ code: 2 })
+  writeFileSync(key, "xpub1")
+  expect(yield* tilld(sponsor)).toMatchObject(failing(2, "is not the extended public key"))
 })

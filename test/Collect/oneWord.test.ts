@@ -152,35 +152,6 @@ const unconfirmed: ReadonlyArray<readonly [what: string, second: Edit, looks: nu
   ]
 ]
 
-for (const [what, second, looks] of unconfirmed) {
-  liveTest(`confirms nothing while the second provider ${what}, however deep it is by the first`, function* () {
-    const { scene, signed } = yield* prepared([["ETH", 1, ether]])
-    let lie = truth
-    let asked = 0
-    lastBlock = "0x0"
-    yield* scene.askThrough(undefined, (call, result) => {
-      if (isAboutReceipt(call)) asked += 1
-      return lie(call, result)
-    })
-    const sending = yield* scene.sendUntil(signed, "1 of 1 transactions sent")
-    lie = second
-    yield* scene.mining
-    yield* untilSaid(scene, sending, "1 in a block")
-    const { number } = yield* scene.local.head
-    const isDeep = {
-      until: (head: { number: number }) => head.number > number + 10,
-      schedule: Schedule.spaced("20 millis")
-    }
-    yield* whileSending(sending, Effect.repeat(scene.local.head, isDeep))
-    const before = asked
-    yield* untilTrue(sending, () => asked >= before + looks)
-    expect(yield* Fiber.poll(sending)).toEqual(Option.none())
-    expect([scene.noted("mined").length, scene.noted("confirmed")]).toEqual([1, []])
-    lie = truth
-    yield* scene.ends(Fiber.join(sending))
-  })
-}
-
 liveTest("gives nothing up because one provider says that its nonce is used, and hides its receipts", function* () {
   const { scene, signed, tell } = yield* withLiar(five)
   let asked = 0
@@ -300,6 +271,34 @@ const unanswered: ReadonlyArray<readonly [what: string, lie: Edit]> = [
 ]
 
 describe.concurrent("with a provider that fails or differs, whose retries it waits for,", () => {
+  for (const [what, second, looks] of unconfirmed) {
+    liveTest(`confirms nothing while the second provider ${what}, however deep it is by the first`, function* () {
+      const { scene, signed } = yield* prepared([["ETH", 1, ether]])
+      let lie = truth
+      let asked = 0
+      yield* scene.askThrough(undefined, (call, result) => {
+        if (isAboutReceipt(call)) asked += 1
+        return lie(call, result)
+      })
+      const sending = yield* scene.sendUntil(signed, "1 of 1 transactions sent")
+      lie = second
+      yield* scene.mining
+      yield* untilSaid(scene, sending, "1 in a block")
+      const { number } = yield* scene.local.head
+      const isDeep = {
+        until: (head: { number: number }) => head.number > number + 10,
+        schedule: Schedule.spaced("20 millis")
+      }
+      yield* whileSending(sending, Effect.repeat(scene.local.head, isDeep))
+      const before = asked
+      yield* untilTrue(sending, () => asked >= before + looks)
+      expect(yield* Fiber.poll(sending)).toEqual(Option.none())
+      expect([scene.noted("mined").length, scene.noted("confirmed")]).toEqual([1, []])
+      lie = truth
+      yield* scene.ends(Fiber.join(sending))
+    })
+  }
+
   for (const [what, lie, said] of refusedByOne) {
     liveTest(`does not tell to make a new plan where one provider alone says that ${what}`, function* () {
       const { scene, signed, tell } = yield* withLiar()

@@ -10,7 +10,7 @@ import { signPlan } from "../../src/Collect/sign.ts"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { sponsorAddress } from "../../src/Settings/hdWallet.ts"
-import { localChain, makeHome, pay, serve } from "../lib/daemon.ts"
+import { localChain, makeHome, pay, serveHere } from "../lib/daemon.ts"
 import { root, tilld, tilldJson } from "../lib/tilld.ts"
 import { ether, holdsExactly } from "./collecting.ts"
 
@@ -59,7 +59,7 @@ export const openShop = Effect.fnUntraced(function* ({
     rpcUrls: new Map([["ethereum", urls]]),
     prices: { USDT: "1", DAI: "1" }
   })
-  const daemon = yield* serve(home)
+  const daemon = yield* serveHere(home)
   // Without an open payment the chain is read once a minute.
   yield* daemon.create({ chain: "ethereum", currency: "DAI", amount: "1000" })
   const sponsor = sponsorAddress(HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'").publicExtendedKey) as Address

@@ -53,18 +53,9 @@ const transferAbi = parseAbi([
 /** Who signed a transaction, and what it does. */
 const opened = async (raw: string) => {
   const serializedTransaction = raw as TransactionSerializedEIP1559
-  const {
-    chainId,
-    data,
-    gas,
-    maxFeePerGas,
-    maxPriorityFeePerGas,
-    nonce = 0,
-    to,
-    value = 0n
-  } = parseTransaction(serializedTransaction)
   const from = await recoverTransactionAddress({ serializedTransaction })
-  return { from, chainId, nonce, to, value, gas, data, fee: [maxFeePerGas, maxPriorityFeePerGas] }
+  const { maxFeePerGas, maxPriorityFeePerGas, nonce = 0, value = 0n, ...rest } = parseTransaction(serializedTransaction)
+  return { ...rest, from, nonce, value, fee: [maxFeePerGas, maxPriorityFeePerGas] }
 }
 
 describe("a signed plan", () => {

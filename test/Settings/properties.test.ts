@@ -41,7 +41,7 @@ it("any environment gives a configuration or a list of problems", () => {
         expect(exit.value.left.problems.length).toBeGreaterThan(0)
       }
     }),
-    { numRuns: 300 }
+    { numRuns: 100 }
   )
 })
 
@@ -53,7 +53,7 @@ it("a value too long to be a typing error is not shown in the problem", () => {
       const exit = Effect.runSync(Effect.either(load({ path: "config/sandbox.toml", env: { [variable]: secret } })))
       if (exit._tag === "Left") expect(exit.left.message).not.toContain(secret)
     }),
-    { numRuns: 300 }
+    { numRuns: 100 }
   )
 })
 

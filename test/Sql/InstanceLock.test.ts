@@ -15,9 +15,11 @@ import fs, {
 } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { beforeAll, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { DateTime, Effect } from "effect"
 import { buildSync } from "esbuild"
+import { recordBackup } from "../../src/Backup/lastBackup.ts"
 import { acquire, InstanceLocked } from "../../src/Sql/InstanceLock.ts"
+import * as Sql from "../../src/Sql.ts"
 import { StoreUnusable } from "../../src/Sql.ts"
 import { replaceFs } from "../lib/replacedFs.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -92,6 +94,7 @@ liveTest("the end of the scope frees the lock, also within one process", functio
   yield* Effect.scoped(
     Effect.gen(function* () {
       yield* acquire(database, "serve")
+      expect(readFileSync(`${database}.pid`, "utf8")).toBe(`${process.pid} serve\n`)
       const refused = yield* refusedHere(database)
       expect(refused).toMatchObject({ _tag: "InstanceLocked", pid: process.pid })
     })
@@ -232,21 +235,32 @@ liveTest("a link that replaces the lock file while that is opened gets neither i
   expectUnchanged()
 })
 
-liveTest("a link in the place of the pid file is replaced", function* () {
-  const { database, expectUnchanged, victim } = yield* besideVictim
-  for (const make of [symlinkSync, linkSync]) {
-    make(victim, `${database}.pid`)
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        yield* acquire(database, "serve")
-        expectUnchanged()
-        expect(lstatSync(`${database}.pid`)).toMatchObject({ nlink: 1, uid: statSync(dirname(database)).uid })
-        expect(readFileSync(`${database}.pid`, "utf8")).toBe(`${process.pid} serve\n`)
-      })
-    )
-    expectUnchanged()
-  }
-})
+type Writing = (database: string, check: Effect.Effect<void>) => Effect.Effect<void, unknown>
+const note = { madeAt: DateTime.unsafeMake(5_000), file: "-", sha256: "" }
+const written: ReadonlyArray<readonly [link: string, file: string, write: Writing]> = [
+  [".pid", ".pid", (database, check) => Effect.scoped(Effect.zipRight(acquire(database, "serve"), check))],
+  [".wal-of", ".wal-of", (database, check) => Effect.provide(check, Sql.layer(database))],
+  [
+    `.last-backup.${process.pid}.partial`,
+    ".last-backup",
+    (database, check) => Effect.zipRight(recordBackup(database, note), check)
+  ]
+]
+
+for (const [link, file, write] of written) {
+  liveTest(`a link in the place of a file that is written anew is replaced: ${file}`, function* () {
+    const { database, expectUnchanged, victim } = yield* besideVictim
+    const check = Effect.sync(() => {
+      expectUnchanged()
+      expect(lstatSync(database + file)).toMatchObject({ nlink: 1, uid: statSync(dirname(database)).uid })
+    })
+    for (const make of [symlinkSync, linkSync]) {
+      make(victim, database + link)
+      yield* write(database, check)
+      expectUnchanged()
+    }
+  })
+}
 
 it.scopedLive.skipIf(process.getuid?.() !== 0)(
   "a link of another user's is followed only to a folder of that user, and root's is everywhere",

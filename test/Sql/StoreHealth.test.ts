@@ -6,7 +6,7 @@ import { StoreHealth, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { damagePages } from "../lib/damagePages.ts"
 import { collected } from "../lib/logs.ts"
-import { scopedTest } from "../lib/scopedTest.ts"
+import { clockTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
 
 const put = (key: string) => execute("INSERT INTO meta (key, value) VALUES (?, 'v')", [key])
@@ -46,10 +46,7 @@ const harms: ReadonlyArray<
   ["left without its log", "-wal was removed", (p) => rmSync(`${p}-wal`)]
 ]
 
-/** By the test clock. */
-const clocked = scopedTest(Layer.empty)
-
-clocked("a database behind a link takes no writes without its log, which is beside the file itself", function* () {
+clockTest("a database behind a link takes no writes without its log, which is beside the file itself", function* () {
   const path = yield* temporaryDatabase
   const link = `${path}.link`
   symlinkSync(path, link)
@@ -91,7 +88,7 @@ describe("a database that is", () => {
   )
 })
 
-clocked("reading a damaged page ends the worker, and with it the process", function* () {
+clockTest("reading a damaged page ends the worker, and with it the process", function* () {
   const path = yield* temporaryDatabase
   yield* Effect.provide(Effect.void, Sql.layer(path))
   damagePages(path, "api_keys")
@@ -106,7 +103,7 @@ clocked("reading a damaged page ends the worker, and with it the process", funct
   })
 })
 
-clocked(
+clockTest(
   "a store that is full is not ready, and is ready again once a write succeeds, without a request for one",
   function* () {
     const { look, ready, services } = yield* watched

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Runtime, Scope } from "effect"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
-import { liveTest, scopedTest } from "../lib/scopedTest.ts"
+import { liveTest, liveTestOn, scopedTest } from "../lib/scopedTest.ts"
 import { inTransaction, rows, temporaryDatabase, tempStore } from "../lib/store.ts"
 
 const put = (key: string, value: string) =>
@@ -22,6 +22,7 @@ const leaveRoom = (count: number) =>
 
 /** With a clock that stands still, so that no group commit ends by its time limit. */
 const standing = scopedTest(tempStore)
+const inTime = liveTestOn(tempStore)
 
 standing("commands that arrive together share a commit, and a refusal of one does not affect the others", function* () {
   const writer = yield* Writer
@@ -75,47 +76,43 @@ standing("a group is repeated only for a command that fails after it has written
   expect(yield* keys).toEqual(["reading", "writing"])
 })
 
-it.live("a defect in a command fails only its own caller", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const [bad, good] = yield* Effect.all(
-      [
-        Effect.exit(writer.write(Effect.zipRight(put("a", "1"), Effect.die("bug")))),
-        Effect.exit(writer.write(put("b", "1")))
-      ],
-      { concurrency: "unbounded" }
-    )
-    expect(Exit.isFailure(bad)).toBe(true)
-    expect(Exit.isSuccess(good)).toBe(true)
-    expect(yield* keys).toEqual(["b"])
-  }).pipe(Effect.provide(tempStore))
-)
+inTime("a defect in a command fails only its own caller", function* () {
+  const writer = yield* Writer
+  const [bad, good] = yield* Effect.all(
+    [
+      Effect.exit(writer.write(Effect.zipRight(put("a", "1"), Effect.die("bug")))),
+      Effect.exit(writer.write(put("b", "1")))
+    ],
+    { concurrency: "unbounded" }
+  )
+  expect(Exit.isFailure(bad)).toBe(true)
+  expect(Exit.isSuccess(good)).toBe(true)
+  expect(yield* keys).toEqual(["b"])
+})
 
-it.live("afterCommit runs after the commit, before the acknowledgement, and not for a refusal", () =>
-  Effect.gen(function* () {
-    const writer = yield* Writer
-    const order: Array<string> = []
-    yield* writer.write(
+inTime("afterCommit runs after the commit, before the acknowledgement, and not for a refusal", function* () {
+  const writer = yield* Writer
+  const order: Array<string> = []
+  yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      tx.afterCommit(() => order.push("after"))
+      yield* put("a", "1")
+      order.push("inside")
+    })
+  )
+  order.push("answered")
+  yield* Effect.exit(
+    writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        tx.afterCommit(() => order.push("after"))
-        yield* put("a", "1")
-        order.push("inside")
+        tx.afterCommit(() => order.push("refused"))
+        return yield* Effect.fail("no")
       })
     )
-    order.push("answered")
-    yield* Effect.exit(
-      writer.write(
-        Effect.gen(function* () {
-          const tx = yield* Tx
-          tx.afterCommit(() => order.push("refused"))
-          return yield* Effect.fail("no")
-        })
-      )
-    )
-    expect(order).toEqual(["inside", "after", "answered"])
-  }).pipe(Effect.provide(tempStore))
-)
+  )
+  expect(order).toEqual(["inside", "after", "answered"])
+})
 
 standing("a function that several commands pass to afterCommit runs once, after the last of them", function* () {
   const writer = yield* Writer

@@ -1,8 +1,6 @@
 import {
   chownSync,
   existsSync,
-  linkSync,
-  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -23,7 +21,7 @@ import { unusableFiles } from "../../src/Sql/StoreUnusable.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnusable, Tx } from "../../src/Sql.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { execute, inTransaction, temporaryDatabase, temporaryFolder } from "../lib/store.ts"
+import { execute, inTransaction, temporaryDatabase } from "../lib/store.ts"
 
 const { version } = packageJson
 
@@ -58,19 +56,6 @@ it.live.skipIf(process.getuid?.() !== 0)("what root makes belongs to the owner o
     )
   }).pipe(Effect.scoped)
 )
-
-liveTest("a link in the place of the note about the log is replaced", function* () {
-  const path = yield* temporaryDatabase
-  const victim = join(yield* temporaryFolder, "victim")
-  writeFileSync(victim, "secret")
-  if (process.getuid?.() === 0) chownSync(dirname(path), 12345, 23456)
-  for (const make of [symlinkSync, linkSync]) {
-    make(victim, `${path}.wal-of`)
-    const note = Effect.sync(() => lstatSync(`${path}.wal-of`).isFile())
-    expect(yield* Effect.provide(note, Sql.layer(path))).toBe(true)
-    expect([readFileSync(victim, "utf8"), statSync(victim).uid]).toEqual(["secret", process.getuid?.()])
-  }
-})
 
 it.scopedLive.skipIf(process.getuid?.() !== 0)(
   "a database that a link leads to belongs to the owner of its own folder",

@@ -1,7 +1,7 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { NoThread, threadOf } from "../../src/Sql/workerThread.ts"
-import { liveTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 
 const running = (source: string) => new URL(`data:text/javascript,${encodeURIComponent(source)}`)
 
@@ -24,15 +24,13 @@ const dying = running(`
   })
 `)
 
-it.scoped("a late response is not taken for the response to the next message", () =>
-  Effect.gen(function* () {
-    const ask = yield* threadOf<string, string>(late, "10 seconds")
-    const first = yield* Effect.fork(Effect.flip(ask("first")))
-    yield* TestClock.adjust("10 seconds")
-    expect(yield* Fiber.join(first)).toBeInstanceOf(NoThread)
-    expect(yield* ask("second")).toBe("answer to second")
-  })
-)
+clockTest("a late response is not taken for the response to the next message", function* () {
+  const ask = yield* threadOf<string, string>(late, "10 seconds")
+  const first = yield* Effect.fork(Effect.flip(ask("first")))
+  yield* TestClock.adjust("10 seconds")
+  expect(yield* Fiber.join(first)).toBeInstanceOf(NoThread)
+  expect(yield* ask("second")).toBe("answer to second")
+})
 
 liveTest("a thread that dies is replaced at once", function* () {
   const ask = yield* threadOf<string, string>(dying, "10 seconds")

@@ -237,7 +237,7 @@ export const startDaemonHere = (config: string, env?: RunOptions["env"]): Effect
 const needsProcess = /^(sandbox(?! pay)|backup -|secrets .*--new-key -|wallet (new|xpub|prove)|sweep sign|--)/
 
 /** Runs a command of `tilld` in this process, to its end or that of the test. A daemon is one that is refused. */
-const tilldHere = (
+export const tilldHere = (
   args: ReadonlyArray<string>,
   { env, input = "" }: Pick<RunOptions, "env" | "input"> = {}
 ): Effect.Effect<Ended> =>

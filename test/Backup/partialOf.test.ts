@@ -1,22 +1,11 @@
 import { spawnSync } from "node:child_process"
-import {
-  chmodSync,
-  chownSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
-import { dirname, join } from "node:path"
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
-import { DateTime, Effect } from "effect"
+import { Effect } from "effect"
 import { partialOf } from "../../src/Backup/files.ts"
-import { lastBackupAt, recordBackup } from "../../src/Backup/lastBackup.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { temporaryDatabase, temporaryFolder } from "../lib/store.ts"
+import { temporaryFolder } from "../lib/store.ts"
 
 liveTest("leftovers of an ended backup are removed, and files of a running one stay", function* () {
   const folder = yield* temporaryFolder
@@ -64,15 +53,3 @@ it.scoped.skipIf(process.getuid?.() !== 0)(
       }
     })
 )
-
-liveTest("a link in the place of the note of the last backup is replaced", function* () {
-  const database = yield* temporaryDatabase
-  const victim = join(yield* temporaryFolder, "victim")
-  writeFileSync(victim, "secret")
-  if (process.getuid?.() === 0) chownSync(dirname(database), 12345, 23456)
-  symlinkSync(victim, `${database}.last-backup.${process.pid}.partial`)
-  yield* recordBackup(database, { madeAt: DateTime.unsafeMake(5000), file: "-", sha256: "" })
-  expect([readFileSync(victim, "utf8"), statSync(victim).uid]).toEqual(["secret", process.getuid?.()])
-  expect(yield* lastBackupAt(database)).toBe(5000)
-  expect(lstatSync(`${database}.last-backup`).uid).toBe(statSync(dirname(database)).uid)
-})
