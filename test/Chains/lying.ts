@@ -40,17 +40,6 @@ export const inventing = (chain: ModelChain, number = 11, amount = 5n) => {
   return invention
 }
 
-/** The node returns a false hash for each deep block above 10, in addition to its other lies. */
-export const withFalseFinalHashes = (chain: ModelChain) => {
-  const { distort } = chain
-  chain.distort = (request, answer) => {
-    const [number] = request.params
-    const isFinal = Number(number) > 10 && Number(number) <= chain.height - 12
-    if (request.method !== "eth_getBlockByNumber" || !isFinal) return distort(request, answer)
-    return { ...(answer as object), hash: `0x${"7".repeat(64)}` }
-  }
-}
-
 /** Blocks until a payment that was made at block 10 is over, and deeper than the confirmations. */
 export const untilOver = (chain: ModelChain) =>
   Effect.gen(function* () {

@@ -15,7 +15,7 @@ import {
 import { contractOf } from "./plans.ts"
 import { shownLog } from "./shapes.ts"
 import type { How, ToldLie } from "./told.ts"
-import { hashOf, transferLog } from "./transactions.ts"
+import { hashOf, transferLog, word } from "./transactions.ts"
 
 // What providers of told stories make of the chain. Each lie is about the blocks from the next one on.
 
@@ -35,7 +35,13 @@ export const floods = (payment: string, transactions: number, amount: number): T
   says: `floods ${payment} with ${transactions}`,
   make: ({ next, story }) => {
     const { address } = story.payment(payment)
-    const each = Array.from({ length: transactions }, (_, i) => story.paying(payment, amount + i).transaction)
+    const { transaction: first } = story.paying(payment, amount)
+    const each = Array.from({ length: transactions }, (_, i) => ({
+      ...first,
+      hash: hashOf(`${first.hash} ${i}`),
+      value: first.value && first.value + BigInt(i),
+      logs: first.logs.map((log) => ({ ...log, data: word(BigInt(log.data) + BigInt(i)) }))
+    }))
     const byHash = new Set(each.map(({ hash }) => hash))
     return told({
       alter: (block) => (block.number === next ? { ...block, transactions: [...block.transactions, ...each] } : block),
@@ -91,7 +97,7 @@ export const holdsAnew = (payment: string): ToldLie => ({
     let searches = 0
     return told({
       balance: ({ number }, of, held) =>
-        of === address ? 10n * BigInt(Math.max(0, Math.min(searches, number - next + 30))) : held,
+        of === address ? 10n * BigInt(Math.max(0, Math.min(searches, number - next + 40))) : held,
       // Each search begins with the logs.
       answer: ({ method }, result) => {
         if (method === "eth_getLogs") searches++
