@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Restored } from "../../src/Backup/restore.ts"
-import { confirmations, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
+import { confirmations, homeOn, pay, rows, serve } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
@@ -26,8 +26,7 @@ const eth = { chain: "optimism", currency: "ETH", amount: "1000000000000000" } a
 liveTest(
   "a backup an hour old serves again in a bare folder: no address twice, and all lost money is listed",
   function* () {
-    const chain = yield* localChain("optimism")
-    const home = yield* makeHome({ chains: new Map([["optimism", chain]]) })
+    const { chain, home } = yield* homeOn("optimism")
     const elsewhere = yield* temporaryFolder
     const file = join(elsewhere, "tilld-backup.db")
     const config = ["--config", home.config]

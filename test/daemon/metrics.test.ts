@@ -6,7 +6,7 @@ import { Effect, Schedule } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { adminOf } from "../lib/admin.ts"
 import { makeClient } from "../lib/api.ts"
-import { confirmations, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
+import { confirmations, homeOn, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { needs } from "../lib/needs.ts"
@@ -119,23 +119,6 @@ describe("metrics", () => {
     expect(after.value("tilld_event_loop_lag_max_seconds")).toBeGreaterThanOrEqual(0)
   })
 
-  liveTest("show a backlog where a receiver hangs, and its receiver", function* () {
-    const { daemon, endpoint, inbox, until } = yield* shop
-    const [hanging, answering] = [yield* endpoint("/hangs"), yield* endpoint("/answers")]
-    yield* inbox.behave(({ path }) => (path === "/answers" ? 204 : Effect.never))
-    const payments = 20
-    for (let i = 0; i < payments; i++) yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/own` })
-    const waits = yield* until(
-      (scrape) =>
-        scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === payments &&
-        (scrape.value("tilld_webhook_oldest_due_age_seconds") ?? 0) > 1
-    )
-    expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: hanging })).toBe(payments)
-    expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(payments)
-    expect(waits.value("tilld_webhook_backlog_deliveries", { endpoint: answering })).toBeUndefined()
-    expect(waits.value("tilld_webhook_due_deliveries")).toBe(2 * payments)
-  })
-
   liveTest("count attempts by how they ended", function* () {
     const { daemon, inbox, until } = yield* shop
     yield* inbox.behave(({ path }) => ({ status: Number(path.slice(1)), headers: { location: "/" } }))
@@ -177,8 +160,7 @@ describe("metrics", () => {
   })
 
   liveTest("count requests beyond a limit", function* () {
-    const chain = yield* localChain("base")
-    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+    const { home } = yield* homeOn("base")
     const daemon = yield* serve(home, undefined, { TILLD_ADMIN__PORT: "0", TILLD_LIMITS__PER_MINUTE: "2" })
     const admin = yield* adminOf(daemon)
     for (let i = 0; i < 5; i++) yield* daemon.call("GET", "/v1/payments")
@@ -212,8 +194,7 @@ describe("docs/monitoring.md", () => {
     "its section turns metrics on, its command reads them, its table, the rules and the dashboard name existing ones",
     function* () {
       const [toml = ""] = block("toml")
-      const chain = yield* localChain("base")
-      const home = yield* makeHome({ chains: new Map([["base", chain]]) })
+      const { chain, home } = yield* homeOn("base")
       // The port may be taken on this machine.
       appendFileSync(home.config, toml.replace("port = 9090", "port = 0"))
       const daemon = yield* serve(home)

@@ -8,8 +8,12 @@ import { faultNames, type PassingFault, startFaultProxy } from "../lib/faultProx
 import { type Inbox, makeInbox } from "../lib/inbox.ts"
 import { liveSuite, liveTest } from "../lib/scopedTest.ts"
 
-/** One of the two fails for as long as a test takes: nothing waits for it. */
-const hasty = { TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds", TILLD_ADMIN__PORT: "0" }
+/** One of the two fails for as long as a test takes: nothing waits for it. Five daemons at once look less often. */
+const hasty = {
+  TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds",
+  TILLD_CHAINS__BASE__TEST__POLL_INTERVAL: "250 millis",
+  TILLD_ADMIN__PORT: "0"
+}
 
 const path = "/hook"
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const

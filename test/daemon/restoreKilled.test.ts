@@ -4,7 +4,7 @@ import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import type { Restored } from "../../src/Backup/restore.ts"
-import { localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { homeOn, rows, serve } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { root, tilld, tilldJson } from "../lib/tilld.ts"
@@ -30,7 +30,7 @@ const wholeDatabase = (path: string) =>
 liveTest(
   "a backup and a restore that are killed before any of their steps lose nothing, and work when they are repeated",
   function* () {
-    const home = yield* makeHome({ chains: new Map([["optimism", yield* localChain("optimism")]]) })
+    const { home } = yield* homeOn("optimism")
     const folder = yield* temporaryFolder
     const file = join(folder, "a.db")
     const config = ["--config", home.config]

@@ -6,7 +6,7 @@ import { type EventKind, StatusEventKind } from "../../src/Domain/Event.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import type { Call } from "../lib/api.ts"
-import { confirmations, type Daemon, FiveChains, localChain, makeHome, mineAt, pay, serve } from "../lib/daemon.ts"
+import { confirmations, type Daemon, FiveChains, localChain, makeHome, mineAt, pay, serveHere } from "../lib/daemon.ts"
 import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
 import { tilldJson } from "../lib/tilld.ts"
 import { comparedClient } from "./Prism.ts"
@@ -63,7 +63,7 @@ export class Shop extends Context.Tag("test/spec/Shop")<
       const inbox = yield* makeInbox()
       const live = yield* startLocalChain({ chain: "base", chainId: 41_337, tokens: ["USDC"] })
       const liveChains = new Map([["base", live]] as const)
-      const daemon = yield* serve(yield* makeHome({ chains, liveChains, caFile: inbox.caFile, prices }))
+      const daemon = yield* serveHere(yield* makeHome({ chains, liveChains, caFile: inbox.caFile, prices }))
       const ask = yield* askWith(daemon)
       const run = <A>(...args: ReadonlyArray<string>) => tilldJson<A>([...args, "--config", daemon.home.config])
 
@@ -199,7 +199,7 @@ const letRunOut = (inbox: Inbox) =>
       ["arbitrum", arbitrum],
       ["polygon", polygon]
     ] as const)
-    const daemon = yield* serve(yield* makeHome({ chains, caFile: inbox.caFile }))
+    const daemon = yield* serveHere(yield* makeHome({ chains, caFile: inbox.caFile }))
     const ask = yield* askWith(daemon)
     const make = (fields: Readonly<Record<string, unknown>>) =>
       create(ask, { chain: "arbitrum", webhookUrl: `${inbox.url}/over`, ...fields })
