@@ -1,4 +1,4 @@
-import { dates, hides, invents, inventsAnew, lowers, strays } from "../lies.ts"
+import { dates, edits, hides, invents, inventsAnew, lowers, strays } from "../lies.ts"
 import { ask, end, fail, heal, lie, mine, pay, repeat, see, seeExceptions, seeHealth, telling, wait } from "../told.ts"
 
 // One provider lies and the others are honest: the payment ends by what the honest ones have.
@@ -16,6 +16,22 @@ for (const providers of [2, 3]) {
     // Of two, neither is believed.
     see({ a: providers === 2 ? "pending" : "confirmed 1000" }),
     end({ a: "confirmed 1000" })
+  )
+
+  tell(
+    `blocks that one of ${providers} read are not searched by it alone before the end`,
+    { providers },
+    ask("a", { expiresIn: 15 }),
+    lie(
+      0,
+      edits(/eth_getLogs/, () => [])
+    ),
+    wait(24),
+    pay("a", 1_000),
+    wait(8),
+    fail(0, "down", { seconds: 5 }),
+    wait(120),
+    see({ a: "confirmed 1000" })
   )
 
   tell(
