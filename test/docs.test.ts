@@ -7,7 +7,7 @@ import { type Chains, FiveChains, localChain, makeHome, pay, serve } from "./lib
 import { needs } from "./lib/needs.ts"
 import { folderWithTilld } from "./lib/packed.ts"
 import type { Program } from "./lib/programs.ts"
-import { liveTest } from "./lib/scopedTest.ts"
+import { liveTest, liveTestOn } from "./lib/scopedTest.ts"
 import { temporaryFolder } from "./lib/store.ts"
 import { PATH, root, start, startTilld, tilldJson } from "./lib/tilld.ts"
 
@@ -26,6 +26,13 @@ const blocks = (file: string, language: string, heading?: string): ReadonlyArray
   )
 }
 
+const polygonAlone = Effect.map(localChain("polygon"), (chain) => new Map([["polygon", chain]] as const))
+const twoChains = Effect.zipWith(
+  polygonAlone,
+  localChain("base"),
+  (chains, base): Chains => new Map([...chains, ["base", base]])
+)
+
 /** A daemon on local chains, which has looked at polygon: a quote needs a gas price, which comes with that. */
 const startDaemon = Effect.fn("startDaemon")(function* (chains: Chains) {
   const home = yield* makeHome({ chains })
@@ -40,6 +47,21 @@ const startDaemon = Effect.fn("startDaemon")(function* (chains: Chains) {
   const { key } = yield* tilldJson<{ key: string }>(asked, { env })
   return { KEY: key, TILLD: `http://127.0.0.1:${listening.annotations.port}`, TILLD_CONFIG: home.config }
 })
+
+/** Runs a script in bash, which must succeed and say nothing but that a key was made. Returns what it prints. */
+const bash = (script: string, env: Readonly<Record<string, string>>, cwd = root): string => {
+  const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { PATH, ...env }
+  })
+  expect({ status, stderr: stderr.replace(/^This is key .*\n/gm, "") }).toEqual({ status: 0, stderr: "" })
+  return stdout
+}
+
+/** Defines the command as an installation has it. */
+const knownTilld = `tilld() { '${process.execPath}' '${join(root, "dist/tilld.js")}' "$@"; }`
 
 /** Signatures, right ones and wrong ones. */
 const vectorsFile = join(root, "test/vectors/webhook.json")
@@ -118,58 +140,42 @@ print(json.dumps([is_from_tilld(v["body"].encode(), v["signature"], v["secret"])
 describe("the documentation", () => {
   needs("bash", "curl", "openssl")
 
-  it.scopedLive("its API commands work unchanged", () =>
-    Effect.gen(function* () {
-      const env = yield* startDaemon(yield* FiveChains)
-      const commands = [...blocks("docs/integrate.md", "sh"), ...blocks("docs/webhooks.md", "sh")]
-      expect(commands.length).toBeGreaterThan(3)
-      const run = (script: string) => {
-        const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
-          cwd: root,
-          encoding: "utf8",
-          stdio: ["ignore", "pipe", "pipe"],
-          env: { PATH, ...env }
-        })
-        expect({ status, stderr: stderr.replace(/^This is key .*\n/gm, "") }).toEqual({ status: 0, stderr: "" })
-        return stdout
-      }
-      const answers = run(commands.map((command) => `${command}\necho`).join("\n"))
-        .replaceAll("}{", "}\n{")
-        .split("\n")
-        .filter((line) => line !== "")
-        .map((line) => JSON.parse(line))
-      expect(answers.filter((answer) => "error" in answer)).toEqual([])
-      const [example = ""] = blocks("docs/integrate.md", "json")
-      expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
-      const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
-      expect(ids).toEqual(["pay", "pay", "list", "list", "pay", "list", "quote", "wh", "list", "list", "list"])
+  liveTestOn(FiveChains.layer)("its API commands work unchanged", function* () {
+    const env = yield* startDaemon(yield* FiveChains)
+    const commands = [...blocks("docs/integrate.md", "sh"), ...blocks("docs/webhooks.md", "sh")]
+    expect(commands.length).toBeGreaterThan(3)
+    const run = (script: string) => bash(script, env)
+    const answers = run(commands.map((command) => `${command}\necho`).join("\n"))
+      .replaceAll("}{", "}\n{")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line))
+    expect(answers.filter((answer) => "error" in answer)).toEqual([])
+    const [example = ""] = blocks("docs/integrate.md", "json")
+    expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
+    const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
+    expect(ids).toEqual(["pay", "pay", "list", "list", "pay", "list", "quote", "wh", "list", "list", "list"])
 
-      const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
-      expect(others).toEqual([])
-      const paid = run(`PAYMENT=${answers[0].id}\n${pay}`)
-      expect(paid.match(/^Sent .* in 0x[0-9a-f]{64}\nTo expect: .*(?:missing|confirmed|wrong_chain)/gm)).toHaveLength(3)
+    const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
+    expect(others).toEqual([])
+    const paid = run(`PAYMENT=${answers[0].id}\n${pay}`)
+    expect(paid.match(/^Sent .* in 0x[0-9a-f]{64}\nTo expect: .*(?:missing|confirmed|wrong_chain)/gm)).toHaveLength(3)
 
-      const [keys = "", ...rest] = blocks("docs/keys.md", "sh")
-      expect(rest).toEqual([])
-      const listed = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${keys}`)
-      const [shop = "", ...more] = blocks("docs/checkout.md", "sh")
-      expect(more).toEqual([])
-      const logos = join(dirname(env.TILLD_CONFIG), "logos")
-      mkdirSync(logos)
-      writeFileSync(join(logos, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
-      const look = run(`tilld() { '${process.execPath}' dist/tilld.js "$@"; }\n${shop}`)
-      expect(look).toMatch(/name +Corner shop\n[\s\S]*frames +https:\/\/shop\.example\.com, http:\/\/localhost:3000\n$/)
-      expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
-    }).pipe(Effect.provide(FiveChains.layer))
-  )
+    const [keys = "", ...rest] = blocks("docs/keys.md", "sh")
+    expect(rest).toEqual([])
+    const listed = run(`${knownTilld}\n${keys}`)
+    const [shop = "", ...more] = blocks("docs/checkout.md", "sh")
+    expect(more).toEqual([])
+    const logos = join(dirname(env.TILLD_CONFIG), "logos")
+    mkdirSync(logos)
+    writeFileSync(join(logos, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
+    const look = run(`${knownTilld}\n${shop}`)
+    expect(look).toMatch(/name +Corner shop\n[\s\S]*frames +https:\/\/shop\.example\.com, http:\/\/localhost:3000\n$/)
+    expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
+  })
 
   liveTest("the first steps that a daemon serves work unchanged", function* () {
-    const env = yield* startDaemon(
-      new Map([
-        ["polygon", yield* localChain("polygon")],
-        ["base", yield* localChain("base")]
-      ])
-    )
+    const env = yield* startDaemon(yield* twoChains)
     const get = (path: string) => spawnSync("curl", ["-sSf", env.TILLD + path], { encoding: "utf8" }).stdout
     const characters: Readonly<Record<string, string>> = { "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">" }
     const steps = [...get("/docs").matchAll(/<pre><code>([\s\S]*?)<\/code><\/pre>/g)].map(([, text = ""]) =>
@@ -180,21 +186,14 @@ describe("the documentation", () => {
     const cwd = yield* temporaryFolder
     const [vector = expect.fail("no vector")] = vectors
     writeFileSync(join(cwd, "body.json"), vector.body)
-    const known = `tilld() { '${process.execPath}' '${join(root, "dist/tilld.js")}' "$@"; }`
     const script = [
-      known,
+      knownTilld,
       start.replace(/^.*\n/, `export TILLD=${env.TILLD}\n`),
       ...[create, read, register].map((step) => `${step}\necho`),
       `SECRET=${vector.secret}`,
       verify
     ]
-    const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script.join("\n")], {
-      cwd,
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH, TILLD_CONFIG: env.TILLD_CONFIG }
-    })
-    expect({ status, stderr: stderr.replace(/^This is key .*\n/gm, "") }).toEqual({ status: 0, stderr: "" })
+    const stdout = bash(script.join("\n"), { TILLD_CONFIG: env.TILLD_CONFIG }, cwd)
     const [created, listed, endpoint, printed] = stdout.split("\n")
     const payment = JSON.parse(created ?? "")
     expect(payment).toMatchObject({ merchantRef: "first-steps-1", status: "pending", amount: "25000000" })
@@ -204,66 +203,47 @@ describe("the documentation", () => {
     expect(get(new URL(payment.checkoutUrl).pathname)).toContain(payment.address)
   })
 
-  it.scopedLive("its commands for exceptions work unchanged: the money is found, and recorded as sent back", () =>
-    Effect.gen(function* () {
-      const chain = yield* localChain("polygon")
-      const daemon = yield* serve(yield* makeHome({ chains: new Map([["polygon", chain]]) }))
-      const order = yield* daemon.create({ chain: "polygon", currency: "USDC", amount: "1000", expiresIn: 60 })
-      const txHash = yield* pay(chain, { ...order, currency: "USDT" })
-      yield* chain.mine(20)
-      yield* daemon.hasRead(chain)
-      const refund = `0x${"a".repeat(64)}`
-      const [script = ""] = blocks("docs/exceptions.md", "sh")
-      const { status, stderr, stdout } = spawnSync("bash", ["-euo", "pipefail", "-c", script], {
-        encoding: "utf8",
-        stdio: ["ignore", "pipe", "pipe"],
-        env: { PATH, KEY: daemon.key, TILLD: daemon.url, REFUND_TX: refund }
-      })
-      expect([status, stderr]).toEqual([0, ""])
-      expect(JSON.parse(stdout)).toMatchObject({
-        payment: order.id,
-        kind: "wrong_token",
-        txHash,
-        resolution: "refunded",
-        resolutionTxHash: refund
-      })
+  liveTest("its commands for exceptions work unchanged: the money is found, and recorded as sent back", function* () {
+    const chain = yield* localChain("polygon")
+    const daemon = yield* serve(yield* makeHome({ chains: new Map([["polygon", chain]]) }))
+    const order = yield* daemon.create({ chain: "polygon", currency: "USDC", amount: "1000", expiresIn: 60 })
+    const txHash = yield* pay(chain, { ...order, currency: "USDT" })
+    yield* chain.mine(20)
+    yield* daemon.hasRead(chain)
+    const refund = `0x${"a".repeat(64)}`
+    const [script = ""] = blocks("docs/exceptions.md", "sh")
+    const stdout = bash(script, { KEY: daemon.key, TILLD: daemon.url, REFUND_TX: refund })
+    expect(JSON.parse(stdout)).toMatchObject({
+      payment: order.id,
+      kind: "wrong_token",
+      txHash,
+      resolution: "refunded",
+      resolutionTxHash: refund
     })
-  )
+  })
 
-  it.scopedLive("its commands for backup and restore work unchanged", () =>
-    Effect.gen(function* () {
-      const chains = new Map([["polygon", yield* localChain("polygon")]] as const)
-      const daemon = yield* serve(yield* makeHome({ chains }))
-      const order = yield* daemon.create({ chain: "polygon", currency: "USDC", amount: "1000" })
-      const mnt = yield* temporaryFolder
-      const run = (script: string) => {
-        const known = `tilld() { '${process.execPath}' dist/tilld.js "$@"; }; systemctl() { :; }`
-        const { status, stderr, stdout } = spawnSync(
-          "bash",
-          ["-euo", "pipefail", "-c", `${known}\n${script.replaceAll("/mnt/backup", mnt)}`],
-          {
-            cwd: root,
-            encoding: "utf8",
-            stdio: ["ignore", "pipe", "pipe"],
-            env: { PATH, TILLD_CONFIG: daemon.home.config, XDG_CACHE_HOME: mnt }
-          }
-        )
-        expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
-        return stdout
-      }
-      const [once = "", hourly = "", back = "", ...more] = blocks("docs/backup.md", "sh")
-      expect(more).toEqual([])
-      expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 [0-9a-f]{64}\n\{"tilld":.*"highestIndex":0.*\}\n$/)
-      expect(run(hourly)).toMatch(/^Backup .*\/tilld-[0-9a-f]{8}-\d{8}T\d{6}Z\.db: /)
-      yield* daemon.end("SIGTERM")
-      expect(run(back)).toMatch(/is restored from[\s\S]*polygon +pending +1[\s\S]*Start tilld now/)
-      const again = yield* serve(daemon.home, daemon.key)
-      expect((yield* again.payment(order)).status).toBe("pending")
-    })
-  )
+  liveTest("its commands for backup and restore work unchanged", function* () {
+    const chains = new Map([["polygon", yield* localChain("polygon")]] as const)
+    const daemon = yield* serve(yield* makeHome({ chains }))
+    const order = yield* daemon.create({ chain: "polygon", currency: "USDC", amount: "1000" })
+    const mnt = yield* temporaryFolder
+    const run = (script: string) =>
+      bash(`${knownTilld}; systemctl() { :; }\n${script.replaceAll("/mnt/backup", mnt)}`, {
+        TILLD_CONFIG: daemon.home.config,
+        XDG_CACHE_HOME: mnt
+      })
+    const [once = "", hourly = "", back = "", ...more] = blocks("docs/backup.md", "sh")
+    expect(more).toEqual([])
+    expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 [0-9a-f]{64}\n\{"tilld":.*"highestIndex":0.*\}\n$/)
+    expect(run(hourly)).toMatch(/^Backup .*\/tilld-[0-9a-f]{8}-\d{8}T\d{6}Z\.db: /)
+    yield* daemon.end("SIGTERM")
+    expect(run(back)).toMatch(/is restored from[\s\S]*polygon +pending +1[\s\S]*Start tilld now/)
+    const again = yield* serve(daemon.home, daemon.key)
+    expect((yield* again.payment(order)).status).toBe("pending")
+  })
 
   liveTest("its client examples work unchanged where only tilld is installed", function* () {
-    const env = yield* startDaemon(new Map([["polygon", yield* localChain("polygon")]]))
+    const env = yield* startDaemon(yield* polygonAlone)
     const cwd = yield* folderWithTilld
     const code = blocks("docs/client.md", "js")
     expect(code.length).toBe(4)
@@ -308,12 +288,7 @@ describe("the documentation", () => {
   liveTest(
     "README's first payment sends the customer to the checkout page, and ships once it is confirmed",
     function* () {
-      const env = yield* startDaemon(
-        new Map([
-          ["polygon", yield* localChain("polygon")],
-          ["base", yield* localChain("base")]
-        ])
-      )
+      const env = yield* startDaemon(yield* twoChains)
       const cwd = yield* folderWithTilld
       const [code = "", ...more] = blocks("README.md", "js")
       expect(more).toEqual([])
