@@ -54,6 +54,31 @@ const count = (table: string) =>
     return (yield* reader.get<{ n: number }>(`SELECT count(*) AS n FROM ${table}`))?.n ?? 0
   })
 
+/** Waits until a table has so many rows. */
+const untilRows = (table: string, rows: number) => untilStored(Effect.map(count(table), (n) => n === rows))
+
+/** The same, as hours pass: the step before may still be under way, and its worker sleeps only after it. */
+const untilHourly = (table: string, rows: number) =>
+  untilStored(
+    Effect.zipRight(
+      TestClock.adjust("1 hour"),
+      Effect.map(count(table), (n) => n === rows)
+    )
+  )
+
+/** Two events of a payment are delivered on the second day. */
+const deliverTwo = Effect.gen(function* () {
+  const payment = yield* newPayment()
+  yield* TestClock.adjust("1 day")
+  yield* besideDispatcher(
+    Effect.gen(function* () {
+      yield* publish(payment, "pending", day)
+      yield* publish(payment, "detecting", day)
+      yield* untilRecorded(2)
+    })
+  )
+})
+
 /** A test beside the worker. */
 const cleaning = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Housekeeping, ({ run }) => Effect.raceFirst(test, run))
@@ -65,32 +90,18 @@ const eventIds = Effect.flatMap(Reader, (reader) =>
 test("90 days after they were over, deliveries go with their attempts and events; payments stay", function* () {
   yield* register
   yield* publish(yield* newPayment(), "confirmed", 0)
-  const payment = yield* newPayment()
-  yield* TestClock.adjust("1 day")
-  yield* besideDispatcher(
-    Effect.gen(function* () {
-      yield* publish(payment, "pending", day)
-      yield* publish(payment, "detecting", day)
-      yield* untilRecorded(2)
-    })
-  )
+  yield* deliverTwo
   const [doneAt = 0] = (yield* deliveries).map((row) => row.done_at)
   expect(doneAt).toBe(day)
   yield* TestClock.setTime(91 * day - 1)
   yield* cleaning(
     Effect.gen(function* () {
       // Not a millisecond early: an older event without deliveries goes. Then within the hour.
-      yield* untilStored(Effect.map(count("events"), (n) => n === 2))
+      yield* untilRows("events", 2)
       expect(yield* count("deliveries")).toBe(2)
-      // The step before may still be under way: its worker sleeps only after it.
-      yield* untilStored(
-        Effect.zipRight(
-          TestClock.adjust("1 hour"),
-          Effect.map(count("deliveries"), (n) => n === 0)
-        )
-      )
+      yield* untilHourly("deliveries", 0)
       // The newest of all stays, so that its number does not come again.
-      yield* untilStored(Effect.map(count("events"), (n) => n === 1))
+      yield* untilRows("events", 1)
     })
   )
   expect([yield* count("deliveries"), yield* count("attempts")]).toEqual([0, 0])
@@ -99,15 +110,7 @@ test("90 days after they were over, deliveries go with their attempts and events
 
 test("a clock that is years ahead of the chains expires nothing", function* () {
   yield* register
-  yield* TestClock.adjust("1 day")
-  const payment = yield* newPayment()
-  yield* besideDispatcher(
-    Effect.gen(function* () {
-      yield* publish(payment, "pending", day)
-      yield* publish(payment, "detecting", day)
-      yield* untilRecorded(2)
-    })
-  )
+  yield* deliverTwo
   const readTo = (time: number) =>
     run(
       `INSERT OR REPLACE INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
@@ -124,12 +127,7 @@ test("a clock that is years ahead of the chains expires nothing", function* () {
       expect(yield* left).toEqual([2, 2, 2])
       // The chains have come so far, too.
       yield* readTo(4_000 * day)
-      yield* untilStored(
-        Effect.zipRight(
-          TestClock.adjust("1 hour"),
-          Effect.map(count("deliveries"), (n) => n === 0)
-        )
-      )
+      yield* untilHourly("deliveries", 0)
     })
   )
 })
@@ -159,7 +157,7 @@ test("a delivery with a scheduled attempt stays however old it is, with its even
   expect(yield* eventIds).toHaveLength(7)
 
   yield* TestClock.setTime(100 * day)
-  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 5)))
+  yield* cleaning(untilRows("events", 5))
   expect((yield* deliveries).map((row) => [row.status, row.redelivery, row.done_at])).toEqual([
     ["pending", 0, null],
     ["pending", 0, null],
@@ -167,7 +165,7 @@ test("a delivery with a scheduled attempt stays however old it is, with its even
     ["failed", 1, null]
   ])
   yield* TestClock.setTime(110 * day)
-  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 4)))
+  yield* cleaning(untilRows("events", 4))
   expect((yield* deliveries).map((row) => row.status)).toEqual(["pending", "pending", "failed"])
 })
 
@@ -204,7 +202,7 @@ test("many old rows are deleted in pages, except those that have to stay", funct
     "INSERT INTO attempts (delivery, number, started_at, ended_at, status) SELECT sequence, 1, 0, 1, 500 FROM deliveries"
   )
   yield* TestClock.setTime(100 * day)
-  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 97)))
+  yield* cleaning(untilRows("events", 97))
   expect(new Set((yield* deliveries).map((row) => row.status))).toEqual(new Set(["pending"]))
   expect(yield* attempts).toHaveLength(96)
   const reader = yield* Reader
@@ -218,7 +216,7 @@ test("an event that recurs after the earlier one was deleted has a new id", func
   // The newest of all stays.
   yield* publish(yield* newPayment(), "confirmed", 50 * day)
   yield* TestClock.setTime(100 * day)
-  yield* cleaning(untilStored(Effect.map(count("events"), (n) => n === 1)))
+  yield* cleaning(untilRows("events", 1))
   yield* publish(payment, "detecting", 100 * day)
   const second = (yield* eventIds).at(-1)
   expect(second).not.toBe(first)
@@ -248,12 +246,7 @@ test("old rows are found by an index, and deleted by one", function* () {
 test("quotes that no payment names and deleted endpoints go when they are old enough, and no others", function* () {
   const quote =
     "INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', '{}', ?, 1)"
-  for (const [id, at] of [
-    ["unused", 0],
-    ["used", 0],
-    ["young", 20 * day]
-  ] as const)
-    yield* run(quote, id, at)
+  for (const [id, at] of Object.entries({ unused: 0, used: 0, young: 20 * day })) yield* run(quote, id, at)
   const payment = yield* newPayment()
   yield* run("UPDATE payments SET quote_id = 'used' WHERE id = ?", payment.id)
   const [old, busy, kept] = [yield* register, yield* register, yield* register]
@@ -267,7 +260,7 @@ test("quotes that no payment names and deleted endpoints go when they are old en
   )
   const before = (yield* usage)?.bytes ?? 0
   yield* TestClock.setTime(100 * day)
-  yield* cleaning(untilStored(Effect.map(count("quotes"), (n) => n === 2)))
+  yield* cleaning(untilRows("quotes", 2))
   const reader = yield* Reader
   const ids = (table: string) => reader.all(`SELECT id FROM ${table} ORDER BY id`)
   expect(yield* ids("quotes")).toEqual([{ id: "used" }, { id: "young" }])
@@ -300,7 +293,7 @@ test("sign-in links go a day after their end, and sessions once they have ended"
     )
   }
   yield* TestClock.setTime(100 * day)
-  yield* cleaning(untilStored(Effect.map(count("sessions"), (n) => n === 1)))
+  yield* cleaning(untilRows("sessions", 1))
   const reader = yield* Reader
   const links = yield* reader.all("SELECT CAST(hash AS TEXT) AS hash FROM sign_in_links ORDER BY hash")
   expect(links).toEqual([{ hash: "new" }, { hash: "used" }])

@@ -107,6 +107,9 @@ const bodyParsers = bodies.map(([name, schema]): Parser => {
   ]
 })
 
+/** Texts that are one part again and again. */
+const repeated = (...parts: ReadonlyArray<string>) => parts.map((part): Shape => ["", part, ""])
+
 /** Amounts, times, ids, URLs: what the fields of bodies and queries have the form of. */
 const values: ReadonlyArray<Shape> = [
   ["1", "0", "x"],
@@ -121,8 +124,7 @@ const values: ReadonlyArray<Shape> = [
   ["https://xn--", "a", ""],
   ["https://a/", "../a/", ""],
   ["https://a/?", "%ff&", ""],
-  ["", "💶", ""],
-  ["", "payment.created,", ""]
+  ...repeated("💶", "payment.created,")
 ]
 
 const fieldParsers = bodies.map(([name, schema]): Parser => {
@@ -149,9 +151,7 @@ const queryParsers = queries.map(([name, schema]): Parser => {
       return [refused(run(decode(text, key))), refused(run(decode(each, key)))]
     },
     ...values,
-    ["", "a&", ""],
-    ["", "a=1&", ""],
-    ["", "%25=", ""]
+    ...repeated("a&", "a=1&", "%25=")
   ]
 })
 
@@ -176,12 +176,10 @@ const isUrl = Schema.is(HttpsUrl)
 
 /** By the name of the header, in lower case. */
 const requestHeaders: Readonly<Record<string, readonly [Parser[1], ...ReadonlyArray<Shape>]>> = {
-  "accept-encoding": [takesBrotli, ["", " ,", ""], ["", "br ", ""], ["br", " ", "x"]],
+  "accept-encoding": [takesBrotli, ...repeated(" ,", "br "), ["br", " ", "x"]],
   "accept-language": [
     (text) => [languageOf(null, text), languageOf(text), languageOf(null, `en;q=${text}`)],
-    ["", "en-", ""],
-    ["", "en;q=0.", ""],
-    ["", "q=1,", ""]
+    ...repeated("en-", "en;q=0.", "q=1,")
   ],
   "content-encoding": [(text) => run(parseBody({ ...json, "content-encoding": text }, Buffer.from("{}")))],
   "content-type": [
@@ -190,7 +188,7 @@ const requestHeaders: Readonly<Record<string, readonly [Parser[1], ...ReadonlyAr
     ["application/json;charset", " ", ""],
     ["", "; charset=utf-8", ""]
   ],
-  cookie: [(text) => cookieOf(text, "session"), ["", "a=1; ", ""], ["", "session=", ""], ["session", "=", ""]],
+  cookie: [(text) => cookieOf(text, "session"), ...repeated("a=1; ", "session="), ["session", "=", ""]],
   host: [
     (host) => [isKnownHost({ host }), isSameOrigin({ host, origin: "https://a.example" }, "https://b.example")],
     ["[", ":", ""],
@@ -200,14 +198,13 @@ const requestHeaders: Readonly<Record<string, readonly [Parser[1], ...ReadonlyAr
   ],
   "if-none-match": [
     (text) => unlessKept(request({ "if-none-match": text }), { status: 200, headers: { etag: '"a"' }, text }),
-    ["", 'W/"a",', ""],
-    ["", 'W/"', ""]
+    ...repeated('W/"a",', 'W/"')
   ],
   origin: [
     (origin) => isSameOrigin({ host: "a.example", origin }, "https://b.example"),
     ...values.filter(([head]) => head.startsWith("https:"))
   ],
-  "user-agent": [browserName, ["", "Mac OS X", ""], ["", "Version/1", ""], ["Mozilla/5.0 ", "(", ""]],
+  "user-agent": [browserName, ...repeated("Mac OS X", "Version/1"), ["Mozilla/5.0 ", "(", ""]],
   "x-api-key": [
     (text) => [isKey(text), shownPrefix(text)],
     ["svc_test_", "a", ""],
@@ -216,9 +213,7 @@ const requestHeaders: Readonly<Record<string, readonly [Parser[1], ...ReadonlyAr
   ],
   "x-forwarded-for": [
     (text) => clientAddress(request({ "x-forwarded-for": text })),
-    ["", "1.1.1.1,", ""],
-    ["", "::1, ", ""],
-    ["", "[::1]:1, ", ""]
+    ...repeated("1.1.1.1,", "::1, ", "[::1]:1, ")
   ]
 }
 
@@ -237,11 +232,11 @@ const searched = makeSearch([{ href: "docs", title: "a".repeat(1_000), label: ""
 const requests: ReadonlyArray<Parser> = [
   ...Object.entries(requestHeaders).map(([name, parser]): Parser => [`the header ${name}`, ...parser]),
   ["a path", router, ["/v1/payments/", "%2", ""], ["/v1/", "a/", ""], ["/v1/payments/pay_", "a", "%"]],
-  ["a path of the portal", (text) => matchRoute(routes, "GET", `/payments/${text}`), ["", "a/", ""], ["", "%2", ""]],
+  ["a path of the portal", (text) => matchRoute(routes, "GET", `/payments/${text}`), ...repeated("a/", "%2")],
   ["a client's address", networkOf, ["", "1:", ""], ["::ffff:", "1.", ""]],
   ["a cursor", (text) => cursors.decode(text, { account, mode: "test" }, "list"), ["", "_-", ""]],
-  ["a form", (text) => form(text), ["", "a=1&", ""], ["", "a&", ""], ["", "%ff", ""], ["", "+", ""]],
-  ["a page's query", (text) => givenOf(new URLSearchParams(text)), ["", "a=1&", ""], ["", "%ff", ""]],
+  ["a form", (text) => form(text), ...repeated("a=1&", "a&", "%ff", "+")],
+  ["a page's query", (text) => givenOf(new URLSearchParams(text)), ...repeated("a=1&", "%ff")],
   ["a search of the reference", (text) => searched(text, ""), ["", "a ", ""]],
   ["a page's field", (text) => fields.textOf(new URLSearchParams([["a", text]]), "a")]
 ]
@@ -259,9 +254,7 @@ const operationFields = new Map<unknown, Parser>(
       [
         `${field.name} of ${operation.name}`,
         (text) => decodeInput(operation as AnyOperation, { [field.name]: jsonOf(field, text) }),
-        ["", "10 days ", ""],
-        ["", "::/1 ", ""],
-        ["", "a,", ""],
+        ...repeated("10 days ", "::/1 ", "a,"),
         ["whsec_", "a", " "]
       ]
     ])
@@ -273,19 +266,12 @@ const texts: ReadonlyArray<Parser> = [
   ...queryParsers,
   ...operationFields.values(),
   ...Object.entries(readers).map(([name, parse]): Parser => {
-    return [
-      `a field of the portal by ${name}`,
-      parse,
-      ["", "10 days ", ""],
-      ["", "1h", ""],
-      ["", "::/1 ", ""],
-      ...values
-    ]
+    return [`a field of the portal by ${name}`, parse, ...repeated("10 days ", "1h", "::/1 "), ...values]
   }),
   ["a sign-in name", normalSignInName],
   ["a password", normalText],
   ["an amount of the portal", (text) => baseUnitsOf(text, 18), ["1", "0", "x"], ["0.", "0", "x"]],
-  ["an extended public key", keyInValue, ["", "xprv", ""], ["", "BEGIN ", ""], ["", "http://", ""], ["", "word ", ""]],
+  ["an extended public key", keyInValue, ...repeated("xprv", "BEGIN ", "http://", "word ")],
   ["the page after signing in", nextPath, ["/", "../", ""], ["/portal/a/", "%2", ""]],
   ["an address", toChecksummed, ["0x", "0", ""], ["", "aA", ""]],
   ["a range of addresses", canonicalRange, ["", "::", ""], ["1.1.1.1/", "1", ""], ["", "0.", ""]],
@@ -331,13 +317,9 @@ const responses: ReadonlyArray<Parser> = [
   [
     "an error of a provider",
     (text) => [classifyError(text), resultsInOrder([call], [{ id: 1, error: { message: text } }], failed)],
-    ["", "historical state ", ""],
-    ["", "block range ", ""],
-    ["", "range 1", ""],
-    ["", "method ", ""],
+    ...repeated("historical state ", "block range ", "range 1", "method "),
     ["limited to ", "1,", ""],
-    ["", "0x1 ", ""],
-    ["", "try with this block range [0x1, ", ""]
+    ...repeated("0x1 ", "try with this block range [0x1, ")
   ],
   ["a status page of a provider", (text) => badStatus(502, text, undefined, undefined, "eth_call", failed)],
   ["a response of a provider", (text) => readResponse(streamed(text), bounds), ["[", "0,", "0]"], ["[1", "0", "]"]],
@@ -356,7 +338,7 @@ const responses: ReadonlyArray<Parser> = [
       (a) => ({ error: [], result: { XETHZUSD: { a: [a], b: [a] } } })
     )
   ],
-  ["an address of DNS", parseAddress, ["", "1:", ""], ["", "0.", ""], ["::ffff:", "1.", ""]],
+  ["an address of DNS", parseAddress, ...repeated("1:", "0."), ["::ffff:", "1.", ""]],
   ["the user and password of a URL", percentDecoded, ["%", "%2", "%25"]]
 ]
 
