@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { Effect, Redacted } from "effect"
 import { Rpc, type RpcClient } from "../../src/Chains/rpc/Rpc.ts"
+import { listenHere } from "../lib/loopback.ts"
 
 export interface Call {
   readonly id: number
@@ -20,31 +20,23 @@ export const key = "s3cr3t-k3y-0123456789"
 
 /** A provider that responds by `handle`, and the number of connections to it. */
 export const provider = (handle: Handler) =>
-  Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly connections: () => number; readonly close: () => void }>((resume) => {
-      let connections = 0
-      const server = createServer((request, response) => {
-        const parts: Array<Buffer> = []
-        request.on("data", (part: Buffer) => parts.push(part))
-        request.on("end", () => {
-          // As when the time is asked for.
-          if (request.method !== "POST") return void response.writeHead(405).end()
-          const body: Call | ReadonlyArray<Call> = JSON.parse(Buffer.concat(parts).toString())
-          handle([body].flat() as ReadonlyArray<Call>, response, request, Array.isArray(body))
-        })
+  Effect.suspend(() => {
+    let connections = 0
+    const server = createServer((request, response) => {
+      const parts: Array<Buffer> = []
+      request.on("data", (part: Buffer) => parts.push(part))
+      request.on("end", () => {
+        // As when the time is asked for.
+        if (request.method !== "POST") return void response.writeHead(405).end()
+        const body: Call | ReadonlyArray<Call> = JSON.parse(Buffer.concat(parts).toString())
+        handle([body].flat() as ReadonlyArray<Call>, response, request, Array.isArray(body))
       })
-      server.on("connection", () => connections++)
-      server.listen(0, "127.0.0.1", () => {
-        const { port } = server.address() as AddressInfo
-        const close = () => {
-          server.closeAllConnections()
-          server.close()
-        }
-        resume(Effect.succeed({ url: `http://127.0.0.1:${port}/v2/${key}`, connections: () => connections, close }))
-      })
-    }),
-    ({ close }) => Effect.sync(close)
-  )
+    })
+    server.on("connection", () => connections++)
+    return Effect.map(listenHere(server), ({ close, url }) => ({
+      ...{ url: `${url}/v2/${key}`, connections: () => connections, close }
+    }))
+  })
 
 export const answering =
   (answers: (calls: ReadonlyArray<Call>) => unknown): Handler =>

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { mnemonicToSeedSync } from "@scure/bip39"
 import { BigDecimal, Duration, Effect, Fiber, Logger, LogLevel, Option, Redacted, Schedule } from "effect"
@@ -34,6 +33,7 @@ import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.t
 import { hdWallet, sponsorAddress } from "../../src/Settings/hdWallet.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
+import { temporaryFolder } from "../lib/store.ts"
 import { type Edit, inFrontOf } from "./inFront.ts"
 import { refusalBefore } from "./refusal.ts"
 
@@ -89,10 +89,7 @@ export const collecting = Effect.fnUntraced(function* ({
   confirmations = 2
 }: CollectingOptions = {}) {
   const local = yield* startLocalChain({ chain, chainId: 31_337, tokens: ["USDC", "USDT", "DAI"] })
-  const folder = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "tilld-collect-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
+  const folder = yield* temporaryFolder
   const tokens = (["USDC", "USDT", "DAI"] as const).map((symbol) => ({
     symbol,
     address: (local.tokens[symbol]?.address ?? "").toLowerCase(),

@@ -1,23 +1,18 @@
 import { createServer } from "node:net"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { listenHere } from "../lib/loopback.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { start } from "../lib/tilld.ts"
 
 liveTest("a sealed process opens no socket, resolves no name, and starts nothing that could", function* () {
   let connections = 0
-  const server = yield* Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
-      const listening = createServer((socket) => {
-        connections += 1
-        socket.on("error", () => undefined).end("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
-      })
-      listening.listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)))
-    }),
-    (listening) => Effect.sync(() => listening.close())
+  const { port } = yield* listenHere(
+    createServer((socket) => {
+      connections += 1
+      socket.on("error", () => undefined).end("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")
+    })
   )
-  const address = server.address()
-  const port = typeof address === "object" ? address?.port : undefined
   const script = ["--import", "./scripts/typescript.mjs", "test/Collect/sealed.ts", `${port}`]
   const { code, stderr, stdout } = yield* Effect.flatMap(start(process.execPath, script), ({ ended }) => ended)
   expect(code, stderr).toBe(0)

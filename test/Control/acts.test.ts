@@ -1,5 +1,4 @@
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { expect } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Runtime } from "effect"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
@@ -12,6 +11,7 @@ import { Reader } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { sendTestDelivery } from "../../src/Webhooks/deliveryOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 import { execute, temporaryDatabase } from "../lib/store.ts"
@@ -82,12 +82,8 @@ liveTest("a test alert has its row before it is sent", function* () {
       )
     )
   })
-  yield* Effect.acquireRelease(
-    Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
-    () => Effect.sync(() => server.close())
-  )
-  const { port } = server.address() as AddressInfo
-  const settings = testSettings(yield* temporaryDatabase, { alerts: { url: `http://127.0.0.1:${port}/` } })
+  const { url } = yield* listenHere(server)
+  const settings = testSettings(yield* temporaryDatabase, { alerts: { url: `${url}/` } })
   yield* besideDaemon(settings, function* () {
     const sent = yield* Effect.fork(ask(settings, testAlert, {}))
     yield* Deferred.await(arrived)

@@ -1,24 +1,18 @@
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Clock, DateTime, Duration, Effect, Redacted } from "effect"
 import { makeClient } from "../../src/Chains/rpc/Rpc.ts"
 import { examineClock, isOfNow } from "../../src/Doctor/machine.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { testSettings } from "../lib/settings.ts"
 
 /** A server that sends the time with each response, so many seconds ahead of this machine's. */
 const clockAhead = (seconds: number) =>
-  Effect.acquireRelease(
-    Effect.flatMap(Effect.clock, (clock) =>
-      Effect.async<ReturnType<typeof createServer>>((resume) => {
-        const date = () =>
-          DateTime.toDateUtc(DateTime.unsafeMake(clock.unsafeCurrentTimeMillis() + seconds * 1000)).toUTCString()
-        const server = createServer((_, response) => response.setHeader("date", date()).end())
-        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-      })
-    ),
-    (server) => Effect.async<void>((resume) => void server.close(() => resume(Effect.void)))
-  )
+  Effect.flatMap(Effect.clock, (clock) => {
+    const date = () =>
+      DateTime.toDateUtc(DateTime.unsafeMake(clock.unsafeCurrentTimeMillis() + seconds * 1000)).toUTCString()
+    return listenHere(createServer((_, response) => response.setHeader("date", date()).end()))
+  })
 
 it.scopedLive.each([
   [30, 0, "ok", /newest block -\d+ s old/],
@@ -31,7 +25,7 @@ it.scopedLive.each([
   [30, 30, "warn", /^(29|30|31)\.\d s behind the providers' clocks/]
 ] as const)("a block %d seconds ahead of the clock, and providers %d: %s", ([seconds, ahead, status, finding]) =>
   Effect.gen(function* () {
-    const { port } = (yield* clockAhead(ahead)).address() as AddressInfo
+    const { url } = yield* clockAhead(ahead)
     const settings = testSettings("")
     const tolerant = { ...settings, payments: { ...settings.payments, clockTolerance: Duration.minutes(15) } }
     const client = makeClient({
@@ -44,7 +38,7 @@ it.scopedLive.each([
     expect(isOfNow(time * 1000, [{ client, head }])).toBe(true)
     expect(isOfNow((time - 61) * 1000, [{ client, head }])).toBe(false)
     expect(isOfNow((time + 601) * 1000, [{ client, head }])).toBe(false)
-    const found = yield* examineClock(tolerant, [Redacted.make(`http://127.0.0.1:${port}`)], [{ client, head }])
+    const found = yield* examineClock(tolerant, [Redacted.make(url)], [{ client, head }])
     expect(found).toMatchObject({ status, name: "clock", finding: expect.stringMatching(finding) })
   })
 )

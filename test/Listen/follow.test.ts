@@ -1,5 +1,4 @@
 import { createServer, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Queue, Redacted, TestClock } from "effect"
 import type { EventKind } from "../../src/Domain/Event.ts"
@@ -9,6 +8,7 @@ import { forward } from "../../src/Listen/forward.ts"
 import type { Message } from "../../src/Listen/messages.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { signingKey } from "../../src/Webhooks/signature.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { clockTest } from "../lib/scopedTest.ts"
 
 interface Asked {
@@ -20,17 +20,13 @@ interface Asked {
 /** A server that does what the test says with each request. */
 const server = Effect.gen(function* () {
   const asked = yield* Queue.unbounded<Asked>()
-  const listening = yield* Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
-      const made = createServer((request, answer) => {
-        asked.unsafeOffer({ path: request.url, after: request.headers["last-event-id"]?.toString(), answer })
-      }).listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
-    }),
-    (running) => Effect.sync(() => running.close().closeAllConnections())
+  const { url } = yield* listenHere(
+    createServer((request, answer) => {
+      asked.unsafeOffer({ path: request.url, after: request.headers["last-event-id"]?.toString(), answer })
+    })
   )
-  const { port } = listening.address() as AddressInfo
   const client = yield* listenClient
-  return { api: { url: `http://127.0.0.1:${port}`, key: "svc_test_x", client }, asked: Queue.take(asked) }
+  return { api: { url, key: "svc_test_x", client }, asked: Queue.take(asked) }
 })
 
 const following = Effect.fnUntraced(function* (kinds?: ReadonlyArray<EventKind>) {

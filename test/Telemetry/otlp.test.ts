@@ -1,10 +1,10 @@
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Array as Arr, Effect, Layer, Logger, Queue, TestClock } from "effect"
 import { exportLayer } from "../../src/Telemetry/logging.ts"
 import { makeClient } from "../lib/api.ts"
 import { localChain, makeHome, serve } from "../lib/daemon.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { silentListener } from "../lib/silentListener.ts"
 
@@ -33,14 +33,7 @@ const startCollector = Effect.gen(function* () {
       response.writeHead(status).end("{}")
     })
   })
-  const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-  yield* Effect.acquireRelease(listening, () =>
-    Effect.sync(() => {
-      server.close()
-      server.closeAllConnections()
-    })
-  )
-  const { port } = server.address() as AddressInfo
+  const { port } = yield* listenHere(server)
   /** The first batch that `wanted` finds something in. */
   const until = <A>(wanted: (batch: Batch) => A | undefined): Effect.Effect<A> =>
     Effect.flatMap(Queue.take(batches), (batch) => {

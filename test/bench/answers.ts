@@ -1,9 +1,6 @@
-import { writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
-import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { clientWith } from "../lib/deliveryClient.ts"
-import { temporaryFolder } from "../lib/store.ts"
+import { identity } from "./backlog.ts"
 import { type Figure, millis, times } from "./Figure.ts"
 import { startScript } from "./processes.ts"
 
@@ -11,11 +8,7 @@ const attempts = 40
 
 /** What receivers' answers cost this process, beside a plain one: each over a new connection. */
 export const answers = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  const [identityFile, caFile] = [join(folder, "identity.json"), join(folder, "ca.pem")]
-  const authority = yield* makeAuthority
-  writeFileSync(identityFile, JSON.stringify(yield* authority.issue(["127.0.0.1"])))
-  writeFileSync(caFile, authority.certificate)
+  const { caFile, identityFile } = yield* identity
   const { said: ports } = yield* startScript<Record<string, number>>("answersReceiver.ts", [identityFile])
   const client = yield* clientWith(caFile)
   const costOf = (port: number) =>

@@ -1,8 +1,8 @@
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
 import type { Browser } from "playwright-core"
 import { browser } from "../lib/browser.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { post } from "./api.ts"
 import { createKey, install, localChain, startDaemon } from "./daemon.ts"
 import { type Figure, median, millis } from "./Figure.ts"
@@ -11,19 +11,14 @@ const rounds = 9
 const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true }
 
 /** A page of a line, from node:http alone: what the browser and the loopback take. */
-const bareServer = Effect.acquireRelease(
-  Effect.async<readonly [url: string, close: () => void]>((resume) => {
-    const server = createServer((_, response) => {
+const bareServer = Effect.suspend(() =>
+  listenHere(
+    createServer((_, response) => {
       response
         .writeHead(200, { "content-type": "text/html" })
         .end("<!doctype html><title>bare</title><p>Pay 25 USDC</p>")
     })
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as AddressInfo
-      resume(Effect.succeed([`http://127.0.0.1:${port}/`, () => server.close()]))
-    })
-  }),
-  ([, close]) => Effect.sync(close)
+  )
 )
 
 /** Milliseconds from asking for a page to its first paint with contents, by someone who was never here. */
@@ -50,7 +45,7 @@ export const paint = Effect.gen(function* () {
     currency: "USDC",
     chain: "base"
   })
-  const [bareUrl] = yield* bareServer
+  const { url: bareUrl } = yield* bareServer
   const launched = yield* browser
   const times = yield* Effect.promise(async () => {
     const checkout: Array<number> = []

@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { Effect } from "effect"
-import { Agent, request as send } from "undici"
+import { request as send } from "undici"
+import { httpAgent, listenHere } from "../lib/loopback.ts"
 
 /**
  * The fate of a request: it goes through; the connection is reset before it goes through, or when the answer to it is
@@ -38,10 +38,7 @@ const bodyOf = async (request: IncomingMessage): Promise<string> => {
 /** Starts a front, until the scope closes. Without a target nothing may go through. */
 export const startFront = (target?: { readonly host: string; readonly port: number }) =>
   Effect.gen(function* () {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent()),
-      (agent) => Effect.promise(() => agent.destroy())
-    )
+    const agent = yield* httpAgent
     const seen: Array<Seen> = []
     let fates: ReadonlyArray<Fate> = []
 
@@ -73,21 +70,12 @@ export const startFront = (target?: { readonly host: string; readonly port: numb
       }
     }
 
-    const server = yield* Effect.acquireRelease(
-      Effect.async<ReturnType<typeof createServer>>((resume) => {
-        const listening = createServer((request, response) => {
-          handle(request, response).catch((error) => response.destroy(error))
-        })
-        listening.listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)))
-      }),
-      (listening) =>
-        Effect.async<void>((resume) => {
-          listening.close(() => resume(Effect.void))
-          listening.closeAllConnections()
-        })
-    )
+    const server = createServer((request, response) => {
+      handle(request, response).catch((error) => response.destroy(error))
+    })
+    const { url } = yield* listenHere(server)
     const front: Front = {
-      url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      url,
       seen,
       expect: (...next) => {
         fates = next

@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { Effect, Queue } from "effect"
-import { Agent, request } from "undici"
+import { type Agent, request } from "undici"
 import type { Address } from "viem"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
@@ -9,6 +9,7 @@ import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { type Receiver, startReceiver } from "../../src/Sandbox/Receiver.ts"
 import { createKey, type Installation, install, localChain } from "../bench/daemon.ts"
+import { httpAgent } from "../lib/loopback.ts"
 import { type Running, startTilld, tilldJson } from "../lib/processes.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
@@ -64,11 +65,7 @@ export const open = Effect.gen(function* () {
   const receiver = yield* startReceiver({ authority, caFile }).pipe(Effect.provide(NodeFileSystem.layer))
   const chain = yield* localChain
   const installation = yield* install(chain, { extra_ca_file: caFile })
-  const agent = yield* Effect.acquireRelease(
-    Effect.sync(() => new Agent()),
-    (agent) => Effect.promise(() => agent.destroy())
-  )
-  const post = poster(agent, yield* createKey(installation))
+  const post = poster(yield* httpAgent, yield* createKey(installation))
   const { secret } = yield* tilldJson<{ secret: string }>(
     ["webhooks", "secret", "--mode", "test", "--config", installation.config],
     { env: installation.env }

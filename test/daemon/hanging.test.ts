@@ -1,10 +1,11 @@
-import { type AddressInfo, createServer } from "node:net"
+import { createServer } from "node:net"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { type Authority, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { homeOn, rows, serve } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { silentListener } from "../lib/silentListener.ts"
 
@@ -71,10 +72,8 @@ const proxy = Effect.gen(function* () {
     dialled++
     socket.destroy()
   })
-  const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-  yield* Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
-  const { port } = server.address() as AddressInfo
-  return { url: `http://127.0.0.1:${port}`, dialled: () => dialled }
+  const { url } = yield* listenHere(server)
+  return { url, dialled: () => dialled }
 })
 
 liveTest("proxies of the environment get no webhook", function* () {

@@ -1,11 +1,11 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { createServer, type RequestListener } from "node:http"
-import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { describe, expect } from "@effect/vitest"
 import { Effect, Queue } from "effect"
 import { verifyWebhook } from "../../src/client/index.ts"
 import { type Daemon, homeOn, serveHere } from "../lib/daemon.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { startTilld, tilld } from "../lib/tilld.ts"
@@ -19,15 +19,7 @@ const order = { chain: "base", currency: "ETH", amount: "1" } as const
 
 /** A server on this machine, until the scope ends; port 0: any free one. */
 const listenOn = (listener: RequestListener, port = 0) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.async<ReturnType<typeof createServer>>((resume) => {
-        const made = createServer(listener).listen(port, "127.0.0.1", () => resume(Effect.succeed(made)))
-      }),
-      (running) => Effect.sync(() => running.close().closeAllConnections())
-    ),
-    (server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  )
+  Effect.map(listenHere(createServer(listener), port), ({ url }) => url)
 
 interface Arrived {
   readonly body: string

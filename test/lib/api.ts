@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { Agent, request as send } from "undici"
+import { request as send } from "undici"
 import { appLayer } from "../../src/App.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { type Permission, permissions } from "../../src/Domain/ApiKey.ts"
@@ -9,6 +9,7 @@ import type { Mode } from "../../src/Domain/Chain.ts"
 import { type AccountId, newAccountId } from "../../src/Domain/Ids.ts"
 import { HttpServer } from "../../src/Server.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
+import { httpAgent } from "./loopback.ts"
 import { testSettings } from "./settings.ts"
 import { temporaryDatabase } from "./store.ts"
 
@@ -41,10 +42,7 @@ export type Call = (method: string, path: string, sent?: Sent) => Effect.Effect<
 /** A client of the server at `base`, that keeps its connections until the scope closes. */
 export const makeClient = (base: string) =>
   Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => new Agent()),
-      (agent) => Effect.promise(() => agent.destroy())
-    ),
+    httpAgent,
     (agent): Call =>
       (method, path, sent = {}) =>
         Effect.promise(async (): Promise<Answered> => {

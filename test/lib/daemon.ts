@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
-import { Agent, request } from "undici"
+import { request } from "undici"
 import { type Address, toHex } from "viem"
 import { HDKey, privateKeyToAddress } from "viem/accounts"
 import { createKey } from "../../src/Auth/keyOperations.ts"
@@ -15,6 +15,7 @@ import { Erc20, tokensOn } from "../../src/Domain/Currency.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { httpAgent } from "./loopback.ts"
 import { type Running, startDaemonHere, startTilld } from "./processes.ts"
 import { temporaryFolder } from "./store.ts"
 
@@ -234,10 +235,7 @@ export const waitForLog = (running: Running, message: string, annotations: Reado
 /** Calls over connections that end with the scope. */
 export const makeCall = (url: string, key: string) =>
   Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => new Agent()),
-      (agent) => Effect.promise(() => agent.destroy())
-    ),
+    httpAgent,
     (dispatcher): Daemon["call"] =>
       <A>(method: "GET" | "POST" | "PATCH" | "DELETE", path: string, body?: unknown) =>
         Effect.promise(async (signal) => {

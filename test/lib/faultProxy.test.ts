@@ -6,7 +6,9 @@ import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import type { RpcError } from "../../src/Chains/rpc/RpcError.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { faultNames, type PassingFault, plansOf, providersWords, startFaultProxy } from "./faultProxy.ts"
+import { liveTestOn } from "./scopedTest.ts"
 
+const test = liveTestOn(Rpc.layer)
 const payee = "0x00000000000000000000000000000000000a11ce"
 
 /** A chain with two transfers in its last two blocks, a proxy in front of it, and a client of the proxy. */
@@ -100,39 +102,33 @@ const unaltered = (world: World) =>
 
 describe("a fault", () => {
   for (const fault of faultNames) {
-    it.scopedLive(`${fault} shows while it is switched on, and no longer`, () =>
-      Effect.gen(function* () {
-        const world = yield* setUp
-        yield* unaltered(world)
-        yield* world.proxy.set(fault)
-        yield* shows[fault](world)
-        yield* unaltered(world)
-      }).pipe(Effect.provide(Rpc.layer))
-    )
+    test(`${fault} shows while it is switched on, and no longer`, function* () {
+      const world = yield* setUp
+      yield* unaltered(world)
+      yield* world.proxy.set(fault)
+      yield* shows[fault](world)
+      yield* unaltered(world)
+    })
   }
 
-  it.scopedLive("of too many requests says when to retry", () =>
-    Effect.gen(function* () {
-      const { proxy } = yield* setUp
-      yield* proxy.set("tooManyRequests", { retryAfterSeconds: 7 })
-      const answered = yield* Effect.promise(() => request(proxy.url, { method: "POST", body: "[]" }))
-      expect(answered).toMatchObject({ statusCode: 429, headers: { "retry-after": "7" } })
-      yield* Effect.promise(() => answered.body.dump())
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  test("of too many requests says when to retry", function* () {
+    const { proxy } = yield* setUp
+    yield* proxy.set("tooManyRequests", { retryAfterSeconds: 7 })
+    const answered = yield* Effect.promise(() => request(proxy.url, { method: "POST", body: "[]" }))
+    expect(answered).toMatchObject({ statusCode: 429, headers: { "retry-after": "7" } })
+    yield* Effect.promise(() => answered.body.dump())
+  })
 
-  it.scopedLive("of a range is worded as each provider words it, and lets through what fits", () =>
-    Effect.gen(function* () {
-      const world = yield* setUp
-      const said = new Set<string>()
-      for (const words of providersWords) {
-        yield* world.proxy.set("rangeLimit", { words, blocks: 5 })
-        said.add((yield* Effect.flip(logs(world, 5))).detail)
-        expect(yield* logs(world, 4)).toBe(2)
-      }
-      expect(said.size).toBe(providersWords.length)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  test("of a range is worded as each provider words it, and lets through what fits", function* () {
+    const world = yield* setUp
+    const said = new Set<string>()
+    for (const words of providersWords) {
+      yield* world.proxy.set("rangeLimit", { words, blocks: 5 })
+      said.add((yield* Effect.flip(logs(world, 5))).detail)
+      expect(yield* logs(world, 4)).toBe(2)
+    }
+    expect(said.size).toBe(providersWords.length)
+  })
 })
 
 describe("a seed", () => {
@@ -152,14 +148,12 @@ describe("a seed", () => {
     expect(Math.abs(struck.length - 100)).toBeLessThan(30)
   })
 
-  it.scopedLive("drives the proxy", () =>
-    Effect.gen(function* () {
-      const { call, proxy } = yield* setUp
-      yield* proxy.schedule(3, { faults: ["wrongChain"], share: 0.5 })
-      const ids = yield* Effect.replicateEffect(call("eth_chainId"), 20, { concurrency: 1 })
-      const next = plansOf(3, { faults: ["wrongChain"], share: 0.5 })
-      expect(ids.map((id) => (id === "0x539" ? "wrongChain" : undefined))).toEqual(ids.map(() => next().fault))
-      expect(proxy.count("eth_chainId")).toBe(20)
-    }).pipe(Effect.provide(Rpc.layer))
-  )
+  test("drives the proxy", function* () {
+    const { call, proxy } = yield* setUp
+    yield* proxy.schedule(3, { faults: ["wrongChain"], share: 0.5 })
+    const ids = yield* Effect.replicateEffect(call("eth_chainId"), 20, { concurrency: 1 })
+    const next = plansOf(3, { faults: ["wrongChain"], share: 0.5 })
+    expect(ids.map((id) => (id === "0x539" ? "wrongChain" : undefined))).toEqual(ids.map(() => next().fault))
+    expect(proxy.count("eth_chainId")).toBe(20)
+  })
 })

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { Effect, FiberSet, Queue } from "effect"
 import { Pool } from "undici"
 import {
@@ -12,6 +11,7 @@ import {
   faultNames,
   providersWords
 } from "./faults.ts"
+import { listenHere } from "./loopback.ts"
 
 export { type FaultName, type FaultOptions, faultNames, type PassingFault, providersWords } from "./faults.ts"
 
@@ -178,17 +178,8 @@ export const startFaultProxy = Effect.fn("FaultProxy.start")(function* (target: 
       yield* serve(node, calls, response, now, known)
     })
 
-  const server = yield* Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
-      const listening = createServer((incoming, response) => void run(handle(incoming, response)))
-      listening.listen(0, "127.0.0.1", () => resume(Effect.succeed(listening)))
-    }),
-    (listening) =>
-      Effect.async<void>((resume) => {
-        listening.close(() => resume(Effect.void))
-        listening.closeAllConnections()
-      })
-  )
+  const server = createServer((incoming, response) => void run(handle(incoming, response)))
+  const { url } = yield* listenHere(server)
 
   const use = (next: () => Plan) =>
     Effect.map(headOf(node), (head) => {
@@ -197,7 +188,7 @@ export const startFaultProxy = Effect.fn("FaultProxy.start")(function* (target: 
     })
 
   const proxy: FaultProxy = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     set: (fault, options = {}) => use(() => ({ fault, options: { ...defaults, ...options } })),
     schedule: (seed, options) => use(plansOf(seed, options)),
     next: Queue.take(seen),

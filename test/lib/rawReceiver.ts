@@ -1,10 +1,11 @@
 import { writeFileSync } from "node:fs"
-import type { AddressInfo, Socket } from "node:net"
+import type { Socket } from "node:net"
 import { join } from "node:path"
 import { createServer, type TLSSocket, type TlsOptions } from "node:tls"
 import { Effect, Queue } from "effect"
 import { type Identity, makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { clientWith } from "./deliveryClient.ts"
+import { listenHere } from "./loopback.ts"
 import { temporaryFolder } from "./store.ts"
 
 /** A request that arrived at a raw receiver, for the test to answer byte by byte. */
@@ -25,7 +26,6 @@ export type Answer = (request: RawRequest) => void
  */
 export const startRawReceiver = (identity: Identity, answer: Answer, options: TlsOptions = {}) =>
   Effect.gen(function* () {
-    const sockets = new Set<TLSSocket>()
     /** The TCP connections that TLS runs over, by the client's port. */
     const beneath = new Map<number, Socket>()
     const arrived = yield* Queue.unbounded<RawRequest>()
@@ -33,7 +33,6 @@ export const startRawReceiver = (identity: Identity, answer: Answer, options: Tl
     const server = createServer({ key: identity.key, cert: identity.certificate, ...options }, (socket) => {
       const connection = ++connections
       let received = ""
-      sockets.add(socket)
       const { remotePort: port = 0 } = socket
       socket.on("error", () => undefined)
       socket.on("data", (chunk: Buffer) => {
@@ -49,14 +48,7 @@ export const startRawReceiver = (identity: Identity, answer: Answer, options: Tl
     server.on("connection", (tcp: Socket) => {
       if (tcp.remotePort !== undefined) beneath.set(tcp.remotePort, tcp)
     })
-    const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-    yield* Effect.acquireRelease(listening, () =>
-      Effect.sync(() => {
-        server.close()
-        for (const socket of sockets) socket.destroy()
-      })
-    )
-    const { port } = server.address() as AddressInfo
+    const { port } = yield* listenHere(server)
     return { port, take: Queue.take(arrived), connections: () => connections }
   })
 

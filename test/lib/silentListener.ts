@@ -1,7 +1,8 @@
-import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net"
+import { createServer as createTcpServer, type Socket } from "node:net"
 import { createServer as createTlsServer } from "node:tls"
 import { Effect, Queue } from "effect"
 import type { Identity } from "../../src/Sandbox/Authority.ts"
+import { listenHere } from "./loopback.ts"
 
 /**
  * Accepts connections on 127.0.0.1, reads what comes and never says a word, until it is closed: with an identity after the
@@ -10,10 +11,9 @@ import type { Identity } from "../../src/Sandbox/Authority.ts"
 export const silentListener = (identity?: Identity) =>
   Effect.gen(function* () {
     const heard = yield* Queue.unbounded<void>()
-    const sockets: Array<Socket> = []
     const counts = { heard: 0, ended: 0 }
     const hold = (socket: Socket) => {
-      sockets.push(socket.on("error", () => undefined).resume())
+      socket.on("error", () => undefined).resume()
       socket.once("data", () => {
         counts.heard++
         heard.unsafeOffer(undefined)
@@ -24,13 +24,7 @@ export const silentListener = (identity?: Identity) =>
       identity === undefined
         ? createTcpServer(hold)
         : createTlsServer({ key: identity.key, cert: identity.certificate }, hold)
-    const close = Effect.async<void>((resume) => {
-      server.close(() => resume(Effect.void))
-      for (const socket of sockets) socket.destroy()
-    })
-    const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-    yield* Effect.acquireRelease(listening, () => close)
-    const { port } = server.address() as AddressInfo
+    const { close, port } = yield* listenHere(server)
     return {
       port,
       /** Waits until so many more connections have sent something: a request or, without an identity, a handshake. */

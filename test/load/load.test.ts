@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process"
-import { type AddressInfo, createServer } from "node:net"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { quantile } from "../bench/Figure.ts"
+import { freePort } from "../lib/loopback.ts"
 import { type Beside, besideNeighbours, flood, payers, rest, strangersOf } from "./abuse.ts"
 import { endlessNames, type FloodCounts, manyAddresses } from "./Flood.ts"
 import type { Neighbour } from "./hostile.ts"
@@ -191,14 +191,6 @@ it.scopedLive.each([
     expect(faults).toEqual({})
   })
 )
-
-/** A port of this machine that no one listens on, now. */
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const { port } = server.address() as AddressInfo
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
 
 /** As many as the honest merchant needs to stay within the rate of each, as it is by default. */
 const honestKeys = 30

@@ -4,7 +4,7 @@ import { Effect, Schedule } from "effect"
 import { request } from "undici"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
-import { confirmations, pay } from "../lib/daemon.ts"
+import { confirmations, makeCall, pay } from "../lib/daemon.ts"
 
 export const get = (url: string) =>
   Effect.promise(async () => {
@@ -14,12 +14,10 @@ export const get = (url: string) =>
 
 /** Makes payments with an API key, and pays them on the chain. */
 export const shopOf = (url: string, key: string, chain: LocalChain) => {
-  const headers = { "x-api-key": key, "content-type": "application/json" }
   const call = (method: "GET" | "POST", path: string, body?: unknown) =>
-    Effect.promise(async () => {
-      const answer = await request(`${url}${path}`, { method, headers, body: JSON.stringify(body) ?? null })
-      return (await answer.body.json()) as PaymentObject
-    })
+    Effect.scoped(
+      Effect.flatMap(makeCall(url, key), (send) => Effect.map(send<PaymentObject>(method, path, body), (a) => a.body))
+    )
   const payment = ({ id }: PaymentObject) => call("GET", `/v1/payments/${id}`)
   const create = (merchantRef: string) =>
     call("POST", "/v1/payments", { merchantRef, amount: "1000000", currency: "USDC", chain: "base" })

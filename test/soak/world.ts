@@ -1,11 +1,12 @@
 import { Clock, Data, Duration, Effect, Random, Schedule } from "effect"
-import { Agent, request } from "undici"
+import { request } from "undici"
 import type { Address, Hash } from "viem"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import type { Receiver } from "../../src/Sandbox/Receiver.ts"
 import type { Chains, Daemon } from "../lib/daemon.ts"
+import { httpAgent } from "../lib/loopback.ts"
 import type { Plan, Transfer } from "./plans.ts"
 
 /** An order that tilld has acknowledged. */
@@ -72,10 +73,7 @@ export const nodeOf = ({ nodes }: World, name: string): Node => {
 /** Requests until a response comes: the daemon may be down. An idempotency key makes one payment of all tries. */
 export const makePost = ({ book }: World, daemon: () => Daemon) =>
   Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => new Agent()),
-      (agent) => Effect.promise(() => agent.destroy())
-    ),
+    httpAgent,
     (dispatcher) =>
       <A>(path: string, body: unknown, key: string) =>
         Effect.tryPromise({

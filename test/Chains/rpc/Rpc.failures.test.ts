@@ -34,7 +34,7 @@ it.scoped("gives up at the deadline on a response whose bytes keep coming", () =
 it.scopedLive("reports that it cannot connect when nothing listens", () =>
   Effect.gen(function* () {
     const { close, url } = yield* provider(() => {})
-    close()
+    yield* close
     expect((yield* Effect.flip(twoCalls(yield* clientFor(url)))).reason).toBe("unreachable")
   }).pipe(Effect.provide(Rpc.layer))
 )

@@ -1,5 +1,4 @@
 import { createServer, type ServerResponse } from "node:http"
-import type { AddressInfo } from "node:net"
 import { describe, expect, it } from "@effect/vitest"
 import { BigDecimal, Clock, DateTime, Effect } from "effect"
 import type { QuoteCurrency } from "../../../src/Domain/Quote.ts"
@@ -7,6 +6,7 @@ import { makeCoinbase } from "../../../src/Quotes/sources/coinbase.ts"
 import { makeGet } from "../../../src/Quotes/sources/fetchJson.ts"
 import { makeKraken } from "../../../src/Quotes/sources/kraken.ts"
 import type { PriceReading, PriceSource } from "../../../src/Quotes/sources/PriceSource.ts"
+import { listenHere } from "../../lib/loopback.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
 
 type Respond = (response: ServerResponse, url: string) => void
@@ -22,22 +22,12 @@ const json =
 const serverThat = Effect.fnUntraced(function* (respond: Respond) {
   const asked: Array<string> = []
   const agents: Array<string | undefined> = []
-  const server = yield* Effect.acquireRelease(
-    Effect.async<ReturnType<typeof createServer>>((resume) => {
-      const made = createServer((request, response) => {
-        asked.push(request.url ?? "")
-        agents.push(request.headers["user-agent"])
-        respond(response, request.url ?? "")
-      })
-      made.listen(0, "127.0.0.1", () => resume(Effect.succeed(made)))
-    }),
-    (made) =>
-      Effect.async<void>((resume) => {
-        made.closeAllConnections()
-        made.close(() => resume(Effect.void))
-      })
-  )
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked, agents }
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? "")
+    agents.push(request.headers["user-agent"])
+    respond(response, request.url ?? "")
+  })
+  return { url: (yield* listenHere(server)).url, asked, agents }
 })
 
 const read = (make: (get: Effect.Effect.Success<typeof makeGet>, url: string) => PriceSource, respond: Respond) =>

@@ -1,10 +1,11 @@
 import { writeFileSync } from "node:fs"
-import { type AddressInfo, createServer, type Socket } from "node:net"
+import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { clientWith } from "../../lib/deliveryClient.ts"
+import { listenHere } from "../../lib/loopback.ts"
 import { needs } from "../../lib/needs.ts"
 import { start } from "../../lib/processes.ts"
 import { type Answer, against, authority, head, identity, says, startRawReceiver } from "../../lib/rawReceiver.ts"
@@ -14,25 +15,17 @@ import { temporaryFolder } from "../../lib/store.ts"
 /** A TCP server with a handler of each connection, and a client that may call it. */
 const againstTcp = (accept: (socket: Socket) => void) =>
   Effect.gen(function* () {
-    const sockets = new Set<Socket>()
     const dialled = yield* Deferred.make<void>()
     const left = yield* Deferred.make<void>()
     const server = createServer((socket) => {
-      sockets.add(socket.on("error", () => undefined))
+      socket.on("error", () => undefined)
       // Only a reader notices the end.
       socket.resume().once("close", () => Deferred.unsafeDone(left, Effect.void))
       Deferred.unsafeDone(dialled, Effect.void)
       accept(socket)
     })
-    const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-    yield* Effect.acquireRelease(listening, () =>
-      Effect.sync(() => {
-        server.close()
-        for (const socket of sockets) socket.destroy()
-      })
-    )
+    const { port } = yield* listenHere(server)
     const client = yield* clientWith("")
-    const { port } = server.address() as AddressInfo
     const url = `https://127.0.0.1:${port}/`
     const post = client.post({ url, headers: {}, body: Buffer.from("{}") })
     return { post, dialled: Deferred.await(dialled), left: Deferred.await(left) }
@@ -82,13 +75,11 @@ liveTest("a connection is closed whose request was answered before it was read",
     socket.on("error", () => undefined).write(head(200, "content-length: 0"))
     Deferred.unsafeDone(arrived, Effect.succeed(socket))
   })
-  const listening = Effect.async<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
-  yield* Effect.acquireRelease(listening, () => Effect.sync(() => server.close()))
+  const { port } = yield* listenHere(server)
   const caFile = join(yield* temporaryFolder, "ca.pem")
   writeFileSync(caFile, authority.certificate)
   const client = yield* clientWith(caFile)
   const body = Buffer.alloc(32 * 1024 * 1024)
-  const { port } = server.address() as AddressInfo
   expect(yield* client.post({ url: `https://127.0.0.1:${port}/`, headers: {}, body })).toMatchObject({ status: 200 })
   const socket = yield* Deferred.await(arrived)
   yield* Effect.async<void>((resume) => {
