@@ -49,37 +49,24 @@ export const misaddressed = (dice: Dice, answers: ReadonlyArray<Answered>): unkn
   const at = dice.below(Math.max(1, answers.length))
   const one = answers[at]
   if (one === undefined) return anything(dice)
-  switch (dice.below(14)) {
-    case 0:
-      return [...answers, one]
-    case 1:
-      return answers.toSpliced(at, 1)
-    case 2:
-      return answers.with(at, { ...one, id: dice.pick<unknown>(ids) })
-    case 3:
-      return answers.with(at, { id: one.id, error: errorOf(dice) })
-    case 4:
-      return answers.with(at, { ...one, error: errorOf(dice) })
-    case 5:
-      return { id: dice.pick<unknown>(ids), error: errorOf(dice) }
-    case 6:
-      return one
-    case 7:
-      return [answers]
-    case 8:
-      return answers.map(({ id, ...rest }) => ({ ...rest, id: String(id) }))
-    case 9:
-      return answers.with(at, { id: one.id })
-    case 10:
-      // The answers of a batch in another order, which is allowed; or exchanged, which is not.
-      return dice.chance(0.5)
+  return dice.pick<() => unknown>([
+    () => [...answers, one],
+    () => answers.toSpliced(at, 1),
+    () => answers.with(at, { ...one, id: dice.pick<unknown>(ids) }),
+    () => answers.with(at, { id: one.id, error: errorOf(dice) }),
+    () => answers.with(at, { ...one, error: errorOf(dice) }),
+    () => ({ id: dice.pick<unknown>(ids), error: errorOf(dice) }),
+    () => one,
+    () => [answers],
+    () => answers.map(({ id, ...rest }) => ({ ...rest, id: String(id) })),
+    () => answers.with(at, { id: one.id }),
+    // The answers of a batch in another order, which is allowed; or exchanged, which is not.
+    () =>
+      dice.chance(0.5)
         ? answers.toReversed()
-        : answers.map(({ result }, i) => ({ id: answers.length - 1 - i, result }))
-    case 11:
-      return [...answers, { id: dice.pick<unknown>(ids), error: errorOf(dice) }]
-    case 12:
-      return [...answers, ...Array.from({ length: 200 }, (_, i) => ({ id: 100 + i, result: null }))]
-    default:
-      return answers.map(({ id }) => ({ id, error: errorOf(dice) }))
-  }
+        : answers.map(({ result }, i) => ({ id: answers.length - 1 - i, result })),
+    () => [...answers, { id: dice.pick<unknown>(ids), error: errorOf(dice) }],
+    () => [...answers, ...Array.from({ length: 200 }, (_, i) => ({ id: 100 + i, result: null }))],
+    () => answers.map(({ id }) => ({ id, error: errorOf(dice) }))
+  ])()
 }

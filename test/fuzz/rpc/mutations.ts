@@ -78,64 +78,44 @@ export const hexOf = (dice: Dice, digits: number): string => {
 }
 
 /** Another text of the same kind: of as many digits, or nearly. */
-const otherText = (dice: Dice, text: string): unknown => {
-  switch (dice.below(10)) {
-    case 0:
-      return text.slice(0, -1)
-    case 1:
-      return `${text}0`
-    case 2:
-      return text.toUpperCase()
-    case 3:
-      return text.slice(2)
-    case 4:
-      return ` ${text}`
-    case 5:
-      return Number(text)
-    case 6:
-      return dice.pick(quantities)
-    case 7:
-      return `-${text}`
-    case 8:
-      return hexOf(dice, Math.max(1, text.length - 2))
-    default: {
+const otherText = (dice: Dice, text: string): unknown =>
+  dice.pick<() => unknown>([
+    () => text.slice(0, -1),
+    () => `${text}0`,
+    () => text.toUpperCase(),
+    () => text.slice(2),
+    () => ` ${text}`,
+    () => Number(text),
+    () => dice.pick(quantities),
+    () => `-${text}`,
+    () => hexOf(dice, Math.max(1, text.length - 2)),
+    () => {
       const at = 2 + dice.below(Math.max(1, text.length - 2))
       return `${text.slice(0, at)}${dice.pick(["0", "1", "f", "F", "g", "", "\u0000", "é"])}${text.slice(at + 1)}`
     }
-  }
-}
+  ])()
 
 const otherArray = (dice: Dice, value: ReadonlyArray<unknown>): unknown => {
   const at = dice.below(Math.max(1, value.length))
-  switch (dice.below(6)) {
-    case 0:
-      return []
-    case 1:
-      return [...value, value[at] ?? null]
-    case 2:
-      return value.toSpliced(at, 1)
-    case 3:
-      return value.toReversed()
-    case 4:
-      return Array.from({ length: 1 + dice.below(300) }, () => value[at] ?? 0)
-    default:
-      return { ...value }
-  }
+  return dice.pick<() => unknown>([
+    () => [],
+    () => [...value, value[at] ?? null],
+    () => value.toSpliced(at, 1),
+    () => value.toReversed(),
+    () => Array.from({ length: 1 + dice.below(300) }, () => value[at] ?? 0),
+    () => ({ ...value })
+  ])()
 }
 
 const otherObject = (dice: Dice, value: object): unknown => {
   const members = Object.entries(value)
   const at = dice.below(Math.max(1, members.length))
-  switch (dice.below(4)) {
-    case 0:
-      return object(members.toSpliced(at, 1))
-    case 1:
-      return object([...members, [dice.pick(names), anything(dice)]])
-    case 2:
-      return members
-    default:
-      return object(members.map(([name], i) => [name, members[(i + at) % members.length]?.[1]]))
-  }
+  return dice.pick<() => unknown>([
+    () => object(members.toSpliced(at, 1)),
+    () => object([...members, [dice.pick(names), anything(dice)]]),
+    () => members,
+    () => object(members.map(([name], i) => [name, members[(i + at) % members.length]?.[1]]))
+  ])()
 }
 
 /** Something else in a value's place: of its kind, of another, or the value in too deep a nest. */

@@ -39,36 +39,28 @@ const insertedAt = (text: string, at: number, put: string): string => `${text.sl
 /** A text with what only a text can have: two members of one name, numbers beyond all bounds, half of itself. */
 export const garbled = (dice: Dice, text: string): Buffer => {
   const at = dice.below(text.length + 1)
-  switch (dice.below(10)) {
-    case 0:
-      return Buffer.from(text.slice(0, at))
-    case 1:
-      return Buffer.from(insertedAt(text, at, dice.pick(inserts)))
-    case 2: {
+  return dice.pick<() => Buffer>([
+    () => Buffer.from(text.slice(0, at)),
+    () => Buffer.from(insertedAt(text, at, dice.pick(inserts))),
+    () => {
       // At the start of some object.
       const open = text.indexOf("{", at)
       const member = `"${dice.pick(names)}":${dice.pick(literals)},`
       return Buffer.from(open < 0 ? `${text}{${member}` : insertedAt(text, open + 1, member))
-    }
-    case 3:
-      return Buffer.from(text.replace(/"0x[0-9a-f]*"/, dice.pick(literals)))
-    case 4:
-      return Buffer.concat([
+    },
+    () => Buffer.from(text.replace(/"0x[0-9a-f]*"/, dice.pick(literals))),
+    () =>
+      Buffer.concat([
         Buffer.from(text.slice(0, at)),
         Buffer.from(dice.pick(bytesThatAreNoText)),
         Buffer.from(text.slice(at))
-      ])
-    case 5:
-      return Buffer.from(`\ufeff${text}`)
-    case 6:
-      return Buffer.from(`${text}${dice.pick([text, ",", "]", "\u0000", "{}", "\n\n"])}`)
-    case 7:
-      return Buffer.from(text, "utf16le")
-    case 8:
-      return Buffer.from(text.replaceAll('"', "'"))
-    default:
-      return Buffer.from(insertedAt(text, at, dice.pick([" ", "\n", "\t"]).repeat(dice.pick([1, 70_000]))))
-  }
+      ]),
+    () => Buffer.from(`\ufeff${text}`),
+    () => Buffer.from(`${text}${dice.pick([text, ",", "]", "\u0000", "{}", "\n\n"])}`),
+    () => Buffer.from(text, "utf16le"),
+    () => Buffer.from(text.replaceAll('"', "'")),
+    () => Buffer.from(insertedAt(text, at, dice.pick([" ", "\n", "\t"]).repeat(dice.pick([1, 70_000]))))
+  ])()
 }
 
 /** Of brackets, of values, of one long text: more than any answer, or just as much. */
@@ -87,16 +79,11 @@ export const oversized = (dice: Dice, text: string): Buffer => {
     `"0x${"f".repeat(dice.pick([1_000, 70_000, 200_000]))}"`
   ]
   const one = dice.chance(0.4) ? deep : dice.pick(put)
-  switch (dice.below(5)) {
-    case 0:
-      return Buffer.from(one)
-    case 1:
-      return Buffer.from(`{"id":1,"result":${one}}`)
-    case 2:
-      return Buffer.from(`[{"id":1,"error":{"code":-32000,"message":"execution reverted","data":${one}}}]`)
-    case 3:
-      return Buffer.from(`{"error":{"code":-32000,"message":${one}}}`)
-    default:
-      return Buffer.from(text.replace(/"(?:0x[0-9a-f]*)"/, () => one))
-  }
+  return dice.pick<() => Buffer>([
+    () => Buffer.from(one),
+    () => Buffer.from(`{"id":1,"result":${one}}`),
+    () => Buffer.from(`[{"id":1,"error":{"code":-32000,"message":"execution reverted","data":${one}}}]`),
+    () => Buffer.from(`{"error":{"code":-32000,"message":${one}}}`),
+    () => Buffer.from(text.replace(/"(?:0x[0-9a-f]*)"/, () => one))
+  ])()
 }
