@@ -9,6 +9,7 @@ import type { Call } from "../lib/api.ts"
 import { confirmations, type Daemon, FiveChains, localChain, makeHome, mineAt, pay, serveHere } from "../lib/daemon.ts"
 import { type Delivered, type Inbox, makeInbox } from "../lib/inbox.ts"
 import { tilldJson } from "../lib/tilld.ts"
+import type { Case, Steps } from "./Case.ts"
 import { comparedClient } from "./Prism.ts"
 
 /** The outcome of a payment: each of its events, and what the API returned right after them. */
@@ -122,6 +123,13 @@ export class Shop extends Context.Tag("test/spec/Shop")<
     })
   ).pipe(Layer.provide(FiveChains.layer))
 }
+
+/** A case that is given the shop. */
+export const shopCase = (
+  covers: ReadonlyArray<string>,
+  says: string,
+  steps: (shop: Shop["Type"]) => Steps<Shop>
+): Case<Shop> => ({ covers, says, test: Effect.flatMap(Shop, (shop) => Effect.gen(() => steps(shop))) })
 
 const endpointSecret = "whsec_a-secret-of-the-merchant"
 

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import type { Permission } from "../../../src/Domain/ApiKey.ts"
 import { newApiKeyId } from "../../../src/Domain/Ids.ts"
 import { visitorOf } from "../../lib/portal.ts"
-import { type Case, states } from "../Case.ts"
-import { create, order, Shop } from "../Shop.ts"
+import type { Case } from "../Case.ts"
+import { create, order, type Shop, shopCase } from "../Shop.ts"
 
 /** What each permission is for: a request that needs it, and its status when it is there. */
 const guarded: ReadonlyArray<{
@@ -37,18 +37,17 @@ const guarded: ReadonlyArray<{
 ]
 
 const scoped = guarded.map(({ permission, requests }) =>
-  states(
+  shopCase(
     [`5.3 ${permission}`],
     `opens ${requests.map(([method, path]) => `${method} ${path}`).join(" and ")}, and nothing else does`,
-    Effect.gen(function* () {
-      const { ask, singleKeys } = yield* Shop
+    function* ({ ask, singleKeys }) {
       for (const [allowed, key] of Object.entries(yield* singleKeys)) {
         for (const [method, path, json, status] of requests) {
           const answer = yield* ask(method, path, { key, json })
           expect([allowed, answer.status]).toEqual([allowed, allowed === permission ? status : 403])
         }
       }
-    })
+    }
   )
 )
 
@@ -56,11 +55,10 @@ const unauthorized = (message: string) => ({ error: { code: "UNAUTHORIZED", mess
 
 export const keys: ReadonlyArray<Case<Shop>> = [
   ...scoped,
-  states(
+  shopCase(
     ["5.1", "5.5", '7 "Authentication failure: HTTP 401"', "7 error.code", "7 error.message"],
     "without a valid key in X-API-Key a request is answered 401 with exactly code and message",
-    Effect.gen(function* () {
-      const { ask, askUnknown, daemon, newKey, run } = yield* Shop
+    function* ({ ask, askUnknown, daemon, newKey, run }) {
       const missing = yield* askUnknown("GET", "/v1/payments")
       const text = "The API key is missing: send it in the X-API-Key header."
       expect([missing.status, missing.body]).toEqual([401, unauthorized(text)])
@@ -78,13 +76,12 @@ export const keys: ReadonlyArray<Case<Shop>> = [
         ])
       }
       expect((yield* ask("GET", "/v1/payments", { key: daemon.key })).status).toBe(200)
-    })
+    }
   ),
-  states(
+  shopCase(
     ["5.2", "5.2 Live", "5.2 Test"],
     "a key's prefix shows its mode, and each mode sees only its own payments",
-    Effect.gen(function* () {
-      const { ask, newKey } = yield* Shop
+    function* ({ ask, newKey }) {
       const [live, test] = yield* Effect.all([newKey({ mode: "live" }), newKey({ mode: "test" })], { concurrency: 2 })
       expect(live.key).toMatch(/^svc_live_[0-9A-Za-z]{43,}$/)
       expect(test.key).toMatch(/^svc_test_[0-9A-Za-z]{43,}$/)
@@ -100,13 +97,12 @@ export const keys: ReadonlyArray<Case<Shop>> = [
       expect([yield* seen(test.key, inTest), yield* seen(test.key, inLive)]).toEqual([200, 404])
       const listed = yield* askWith(live.key)("GET", "/v1/payments?limit=100")
       expect(listed.body.data.map(({ id }: { readonly id: string }) => id)).not.toContain(inTest.id)
-    })
+    }
   ),
-  states(
+  shopCase(
     ["5.3", '5.3 "Keys can be scoped"'],
     "a person in the portal creates and revokes keys, and names their permissions; the operator does so with tilld keys, too",
-    Effect.gen(function* () {
-      const { ask, daemon, newKey, run } = yield* Shop
+    function* ({ ask, daemon, newKey, run }) {
       const { id, key } = yield* newKey({ permissions: ["payments:read", "quotes:read"] })
       const listed = yield* run<ReadonlyArray<{ id: string; permissions: ReadonlyArray<string> }>>("keys", "list")
       expect(listed.find((each) => each.id === id)?.permissions).toEqual(["payments:read", "quotes:read"])
@@ -125,13 +121,12 @@ export const keys: ReadonlyArray<Case<Shop>> = [
       expect([yield* asks("/v1/payments"), yield* asks("/v1/webhooks")]).toEqual([200, 403])
       expect((yield* ada.post(`/portal/a/default/test/keys/${fields.id}/revoke`)).status).toBe(303)
       expect(yield* asks("/v1/payments")).toBe(401)
-    })
+    }
   ),
-  states(
+  shopCase(
     ["5.4"],
     "decided: writing does not imply reading; a 403 names the permission that a key lacks",
-    Effect.gen(function* () {
-      const { ask, newKey } = yield* Shop
+    function* ({ ask, newKey }) {
       const { key } = yield* newKey({ permissions: ["payments:write", "webhooks:write"] })
       for (const [path, permission] of [
         ["/v1/payments", "payments:read"],
@@ -142,13 +137,12 @@ export const keys: ReadonlyArray<Case<Shop>> = [
         const requestId = headers["x-request-id"]
         expect([status, body]).toEqual([403, { error: { code: "FORBIDDEN", message, requestId } }])
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ["5.6"],
     "no page in a browser may use a key: no response is readable by another origin",
-    Effect.gen(function* () {
-      const { ask, askUnknown } = yield* Shop
+    function* ({ ask, askUnknown }) {
       const origin = "https://shop.example"
       const answer = yield* ask("GET", "/v1/payments", { headers: { origin } })
       const preflight = yield* askUnknown("OPTIONS", "/v1/payments", {
@@ -158,13 +152,12 @@ export const keys: ReadonlyArray<Case<Shop>> = [
       for (const { headers } of [answer, preflight]) {
         expect(Object.keys(headers).filter((name) => name.startsWith("access-control-"))).toEqual([])
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ['7 "Other status codes, error"'],
     "decided: one form for every other refusal, with a code, a message and the request's id",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const post = (body: string, type = "application/json") =>
         ask("POST", "/v1/payments", { body, headers: { "content-type": type } })
       const refusals = [
@@ -185,6 +178,6 @@ export const keys: ReadonlyArray<Case<Shop>> = [
         ])
         expect(details !== undefined).toBe(code === "VALIDATION_ERROR")
       }
-    })
+    }
   )
 ]

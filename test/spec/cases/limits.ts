@@ -36,7 +36,7 @@ export const limits: ReadonlyArray<Case<Scope.Scope>> = [
       '7 "Other status codes, error"'
     ],
     "100 a minute and 1000 an hour for each key, reported by three headers; decided: Unix seconds, and 429 with Retry-After",
-    Effect.gen(function* () {
+    function* () {
       yield* TestClock.setTime(begin)
       const test = Effect.gen(function* () {
         const api = yield* TestApi
@@ -66,6 +66,6 @@ export const limits: ReadonlyArray<Case<Scope.Scope>> = [
         expect(limitsIn(yield* ask)).toMatchObject({ status: 200, limit: "100", remaining: "99" })
       })
       yield* serving(yield* makePlace())(test)
-    })
+    }
   )
 ]

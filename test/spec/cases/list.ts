@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import type { PaymentObject } from "../../../src/Domain/Payment.ts"
 import { problemsIn } from "../../lib/api.ts"
 import { pay } from "../../lib/daemon.ts"
-import { type Case, states } from "../Case.ts"
-import { create, Shop } from "../Shop.ts"
+import type { Case } from "../Case.ts"
+import { create, Shop, shopCase } from "../Shop.ts"
 
 const list = (query: string, key?: string) =>
   Effect.flatMap(Shop, ({ ask }) => ask("GET", `/v1/payments${query}`, key === undefined ? {} : { key }))
@@ -12,28 +12,24 @@ const list = (query: string, key?: string) =>
 const statusRule = "must be pending, detecting, confirmed, expired or failed"
 
 export const lists: ReadonlyArray<Case<Shop>> = [
-  states(
-    ["4.4 limit", "8 List page size"],
-    "20 unless given, at most 100: more is refused",
-    Effect.gen(function* () {
-      const { key, payments } = yield* (yield* Shop).full
-      const newestFirst = payments.map(({ id }) => id).reverse()
-      const page = (query: string) =>
-        Effect.map(list(query, key), ({ body }) => body.data.map(({ id }: PaymentObject) => id))
-      expect(yield* page("")).toEqual(newestFirst.slice(0, 20))
-      expect(yield* page("?limit=100")).toEqual(newestFirst.slice(0, 100))
-      expect(yield* page("?limit=1")).toEqual(newestFirst.slice(0, 1))
-      for (const limit of ["101", "0", "-1", "1.5", "x", ""]) {
-        const answer = yield* list(`?limit=${limit}`, key)
-        expect([answer.status, problemsIn(answer)]).toEqual([400, { limit: "must be an integer from 1 to 100" }])
-      }
-    })
-  ),
-  states(
+  shopCase(["4.4 limit", "8 List page size"], "20 unless given, at most 100: more is refused", function* ({ full }) {
+    const { key, payments } = yield* full
+    const newestFirst = payments.map(({ id }) => id).reverse()
+    const page = (query: string) =>
+      Effect.map(list(query, key), ({ body }) => body.data.map(({ id }: PaymentObject) => id))
+    expect(yield* page("")).toEqual(newestFirst.slice(0, 20))
+    expect(yield* page("?limit=100")).toEqual(newestFirst.slice(0, 100))
+    expect(yield* page("?limit=1")).toEqual(newestFirst.slice(0, 1))
+    for (const limit of ["101", "0", "-1", "1.5", "x", ""]) {
+      const answer = yield* list(`?limit=${limit}`, key)
+      expect([answer.status, problemsIn(answer)]).toEqual([400, { limit: "must be an integer from 1 to 100" }])
+    }
+  }),
+  shopCase(
     ["4.4 cursor", '4.4 "The response carries a"', '4.4 "The exact envelope, the"'],
     "decided: data and cursor and nothing else, newest first; a null cursor is the end, an empty one the beginning",
-    Effect.gen(function* () {
-      const { key, payments } = yield* (yield* Shop).full
+    function* ({ full }) {
+      const { key, payments } = yield* full
       const newestFirst = payments.map(({ id }) => id).reverse()
       const first = yield* list("?limit=40&cursor=", key)
       expect(first.status).toBe(200)
@@ -50,13 +46,13 @@ export const lists: ReadonlyArray<Case<Shop>> = [
       expect(seen.map(({ id }: PaymentObject) => id)).toEqual(newestFirst)
       const invented = yield* list("?cursor=nonsense", key)
       expect([invented.status, invented.body.error.code]).toEqual([400, "INVALID_CURSOR"])
-    })
+    }
   ),
-  states(
+  shopCase(
     ['4.4 "GET /v1/payments"', '4.4 "Query parameters"', "4.4 chain"],
     "takes the four parameters and no other; chain selects the payments of one chain",
-    Effect.gen(function* () {
-      const { key, payments } = yield* (yield* Shop).full
+    function* ({ full }) {
+      const { key, payments } = yield* full
       for (const chain of ["ethereum", "polygon", "arbitrum", "optimism", "base"]) {
         const { body, status } = yield* list(`?limit=100&chain=${chain}`, key)
         expect([status, body.data]).toEqual([200, payments.filter((made) => made.chain === chain).reverse()])
@@ -69,13 +65,12 @@ export const lists: ReadonlyArray<Case<Shop>> = [
           page: "is not a query parameter of this endpoint"
         }
       ])
-    })
+    }
   ),
-  states(
+  shopCase(
     ["4.4 status", '3 "The list filter status"'],
     "pending, confirmed, expired or failed, each without the others; decided: detecting too, and nothing else",
-    Effect.gen(function* () {
-      const { ask, chain, daemon, over, paid } = yield* Shop
+    function* ({ ask, chain, daemon, over, paid }) {
       const ended = yield* over
       const { short, unpaid } = ended.outcomes
       const part = yield* create(ask, { chain: "optimism" })
@@ -97,6 +92,6 @@ export const lists: ReadonlyArray<Case<Shop>> = [
         const answer = yield* list(`?status=${status}`)
         expect([answer.status, problemsIn(answer)]).toEqual([400, { status: statusRule }])
       }
-    })
+    }
   )
 ]

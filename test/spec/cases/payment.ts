@@ -5,98 +5,83 @@ import { FailureReason, type PaymentObject } from "../../../src/Domain/Payment.t
 import { problemsIn } from "../../lib/api.ts"
 import { type Daemon, story } from "../../lib/daemon.ts"
 import { withoutUri } from "../../lib/payments.ts"
-import { type Case, states } from "../Case.ts"
-import { create, type Outcome, order, Shop } from "../Shop.ts"
+import type { Case } from "../Case.ts"
+import { create, type Outcome, order, Shop, shopCase } from "../Shop.ts"
 
 export const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 const post = (json: unknown) => Effect.flatMap(Shop, ({ ask }) => ask("POST", "/v1/payments", { json }))
 
-const isRefused = (field: string, ...values: ReadonlyArray<unknown>) =>
-  Effect.gen(function* () {
-    for (const value of values) {
-      const answer = yield* post(order({ [field]: value }))
-      expect([answer.status, answer.body.error.code], JSON.stringify(value)).toEqual([400, "VALIDATION_ERROR"])
-      expect(Object.keys(problemsIn(answer)), JSON.stringify(value)).toEqual([field])
-    }
-  })
+const isRefused = function* (field: string, ...values: ReadonlyArray<unknown>) {
+  for (const value of values) {
+    const answer = yield* post(order({ [field]: value }))
+    expect([answer.status, answer.body.error.code], JSON.stringify(value)).toEqual([400, "VALIDATION_ERROR"])
+    expect(Object.keys(problemsIn(answer)), JSON.stringify(value)).toEqual([field])
+  }
+}
 
-const isRequired = (field: string) =>
-  Effect.gen(function* () {
-    const answer = yield* post(order({ [field]: undefined }))
-    expect([answer.status, problemsIn(answer)]).toEqual([400, { [field]: "is required" }])
-  })
+const isRequired = function* (field: string) {
+  const answer = yield* post(order({ [field]: undefined }))
+  expect([answer.status, problemsIn(answer)]).toEqual([400, { [field]: "is required" }])
+}
 
 const fields: ReadonlyArray<Case<Shop>> = [
-  states(
-    ["2.1 id"],
-    "a string of the form pay_<id>, another one for each payment",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
-      const one = yield* create(ask)
-      const other = yield* create(ask)
-      for (const { id } of [one, other]) expect(id).toMatch(/^pay_[A-Za-z0-9_-]{22,}$/)
-      expect(one.id).not.toBe(other.id)
-    })
-  ),
-  states(
-    ["2.1 merchantRef", "4.2 merchantRef"],
-    "required, given back, and taken once",
-    Effect.gen(function* () {
-      yield* isRequired("merchantRef")
-      yield* isRefused("merchantRef", "", "x".repeat(129), 5, null)
-      const json = order({ merchantRef: "Bestellung 5/ü – 注文" })
-      const first = yield* post(json)
-      expect([first.status, first.body.merchantRef]).toEqual([201, json.merchantRef])
-      const second = yield* post(json)
-      expect([second.status, second.body.error.code, second.body.error.details]).toEqual([
-        409,
-        "DUPLICATE_MERCHANT_REF",
-        { paymentId: first.body.id }
-      ])
-    })
-  ),
-  states(
+  shopCase(["2.1 id"], "a string of the form pay_<id>, another one for each payment", function* ({ ask }) {
+    const one = yield* create(ask)
+    const other = yield* create(ask)
+    for (const { id } of [one, other]) expect(id).toMatch(/^pay_[A-Za-z0-9_-]{22,}$/)
+    expect(one.id).not.toBe(other.id)
+  }),
+  shopCase(["2.1 merchantRef", "4.2 merchantRef"], "required, given back, and taken once", function* () {
+    yield* isRequired("merchantRef")
+    yield* isRefused("merchantRef", "", "x".repeat(129), 5, null)
+    const json = order({ merchantRef: "Bestellung 5/ü – 注文" })
+    const first = yield* post(json)
+    expect([first.status, first.body.merchantRef]).toEqual([201, json.merchantRef])
+    const second = yield* post(json)
+    expect([second.status, second.body.error.code, second.body.error.details]).toEqual([
+      409,
+      "DUPLICATE_MERCHANT_REF",
+      { paymentId: first.body.id }
+    ])
+  }),
+  shopCase(
     ["2.1 amount", "4.2 amount"],
     "required; a string of digits in the smallest unit, given back as it is",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       yield* isRequired("amount")
       yield* isRefused("amount", 1_000_000, "1.5", "0", "-1", "1e6", "0x10", "", null, String(2n ** 256n))
       for (const amount of ["1", "10000000000000000001", String(2n ** 256n - 1n)]) {
         expect((yield* create(ask, { amount, currency: "ETH" })).amount).toBe(amount)
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.1 currency", "4.2 currency", '2.3 "Payment creation accepts the"'],
     "required; ETH, USDC, USDT, DAI or WBTC, and nothing else",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       yield* isRequired("currency")
       yield* isRefused("currency", "MATIC", "USD", "EUR", "usdc", "BTC", "", null, 5)
       for (const currency of ["ETH", "USDC", "USDT", "DAI", "WBTC"]) {
         expect((yield* create(ask, { currency, chain: "ethereum" })).currency).toBe(currency)
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.1 chain", "4.2 chain"],
     "required; ethereum, polygon, arbitrum, optimism or base, and nothing else",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       yield* isRequired("chain")
       yield* isRefused("chain", "solana", "Base", "", null, 1)
       for (const chain of ["ethereum", "polygon", "arbitrum", "optimism", "base"]) {
         expect((yield* create(ask, { chain })).chain).toBe(chain)
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.1 status", "3 pending", '3 "A newly created payment"', '4.2 "Response: a Payment object"'],
     "a new payment has every field of the interface and is pending; decided: and what a wallet needs to pay it",
-    Effect.gen(function* () {
-      const { chain } = yield* Shop
+    function* ({ chain }) {
       const { chainId, tokens } = chain("base")
       const tokenContract = getAddress(tokens.USDC?.address ?? expect.fail("no USDC"))
       const json = order({ metadata: { a: 1 } })
@@ -115,13 +100,12 @@ const fields: ReadonlyArray<Case<Shop>> = [
         decimals: 6,
         paymentUri: `ethereum:${tokenContract}@${chainId}/transfer?address=${body.address}&uint256=1000000`
       })
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.1 createdAt", "2.1 expiresAt", "4.2 expiresIn", "8 Payment expiry default (expiresIn)"],
     "ISO 8601 in UTC; expiresIn seconds later, 3600 unless given",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       for (const [expiresIn, seconds] of [
         [undefined, 3600],
         [60, 60],
@@ -135,18 +119,17 @@ const fields: ReadonlyArray<Case<Shop>> = [
         // The answer's own date is in whole seconds.
         expect(Math.abs(Date.parse(body.createdAt) - Date.parse(String(headers.date)))).toBeLessThan(2_000)
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ['8 "The response when a"'],
     "decided: expiresIn is an integer from 60 to 86400 (rate limits: another case)",
-    isRefused("expiresIn", 59, 86_401, 60.5, "60", null, -1)
+    () => isRefused("expiresIn", 59, 86_401, 60.5, "60", null, -1)
   ),
-  states(
+  shopCase(
     ["2.1 metadata", "4.2 metadata"],
     "an object, returned as given by every way that shows the payment, {} when there is none",
-    Effect.gen(function* () {
-      const { ask, paid } = yield* Shop
+    function* ({ ask, paid }) {
       yield* isRefused("metadata", [], "x", 5, null)
       const { created, events, read } = yield* paid
       const metadata = { cart: ["ünïcödé 💶", 1.5, null, { nested: true }], "": "" }
@@ -154,15 +137,15 @@ const fields: ReadonlyArray<Case<Shop>> = [
         expect(JSON.stringify(payment.metadata)).toBe(JSON.stringify(metadata))
       }
       expect((yield* create(ask)).metadata).toEqual({})
-    })
+    }
   )
 ]
 
 const creation: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ['4.2 "POST /v1/payments"', '4.2 "Request body"'],
     "accepts only the listed fields, and reports all problems at once",
-    Effect.gen(function* () {
+    function* () {
       const empty = yield* post({})
       expect([empty.status, problemsIn(empty)]).toEqual([
         400,
@@ -170,13 +153,12 @@ const creation: ReadonlyArray<Case<Shop>> = [
       ])
       const other = yield* post({ ...order(), description: "x", amount: 5 })
       expect(Object.keys(problemsIn(other)).sort()).toEqual(["amount", "description"])
-    })
+    }
   ),
-  states(
+  shopCase(
     ['2.1 "The fields webhookUrl and"', "4.2 webhookUrl", "4.2 redirectUrl"],
     "optional and accepted; the create response and events show neither; webhookUrl gets the payment's events; decided: reading the payment shows redirectUrl",
-    Effect.gen(function* () {
-      const { paid } = yield* Shop
+    function* ({ paid }) {
       const { created, events, read } = yield* paid
       for (const payment of [created, ...events.map(({ event }) => event.data)]) {
         expect(payment).not.toHaveProperty("webhookUrl")
@@ -189,16 +171,15 @@ const creation: ReadonlyArray<Case<Shop>> = [
       expect(events.map(({ request }) => request.path)).toEqual(["/own", "/own", "/own"])
       yield* isRefused("webhookUrl", "http://shop.example", "shop.example", 5, null)
       yield* isRefused("redirectUrl", "http://shop.example", "/thanks", "javascript:alert(1)", null)
-    })
+    }
   )
 ]
 
 const reading: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ['4.3 "GET /v1/payments/:id where :id"', '4.3 "Response: a Payment object"'],
     "the payment as it is now; 404 for any other id",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const payment = yield* create(ask)
       const found = yield* ask("GET", `/v1/payments/${payment.id}`)
       expect([found.status, found.body]).toEqual([200, payment])
@@ -206,16 +187,15 @@ const reading: ReadonlyArray<Case<Shop>> = [
         const { body, status } = yield* ask("GET", `/v1/payments/${id}`)
         expect([status, body.error.code]).toEqual([404, "NOT_FOUND"])
       }
-    })
+    }
   )
 ]
 
 const life: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ["3 detecting", "3 confirmed", "2.1 txHash", "2.1 confirmedAt"],
     "a transfer that pays it is detected, and confirmed with its hash and the time when it is deep enough",
-    Effect.gen(function* () {
-      const { paid } = yield* Shop
+    function* ({ paid }) {
       const { created, read, txHash } = yield* paid
       const [pending, detecting, confirmed] = read
       const redirectUrl = "https://shop.example/thanks"
@@ -225,24 +205,18 @@ const life: ReadonlyArray<Case<Shop>> = [
       const confirmedAt = expect.stringMatching(isoTime)
       expect(confirmed).toEqual({ ...received, status: "confirmed", confirmedAt })
       expect(txHash).toMatch(/^0x[0-9a-f]{64}$/)
-    })
+    }
   ),
-  states(
-    ["3 expired"],
-    "its window ended and nothing came, also the default one of an hour",
-    Effect.gen(function* () {
-      const { over } = yield* Shop
-      const { unpaid, unpaidDefault } = (yield* over).outcomes
-      const expired = (payment: PaymentObject) => ({ ...withoutUri(payment), status: "expired" })
-      expect(unpaid.read).toEqual([expired(unpaid.created)])
-      expect(unpaidDefault.read).toEqual([unpaidDefault.created, expired(unpaidDefault.created)])
-    })
-  ),
-  states(
+  shopCase(["3 expired"], "its window ended and nothing came, also the default one of an hour", function* ({ over }) {
+    const { unpaid, unpaidDefault } = (yield* over).outcomes
+    const expired = (payment: PaymentObject) => ({ ...withoutUri(payment), status: "expired" })
+    expect(unpaid.read).toEqual([expired(unpaid.created)])
+    expect(unpaidDefault.read).toEqual([unpaidDefault.created, expired(unpaidDefault.created)])
+  }),
+  shopCase(
     ["3 failed", '2.1 "A field failureReason is"', '2.1 "Its type, allowed values"'],
     "decided: failureReason is a string and there when the payment has failed, or was cancelled, and only then",
-    Effect.gen(function* () {
-      const { ask, over, paid } = yield* Shop
+    function* ({ ask, over, paid }) {
       const { chain, short, token, unpaid } = (yield* over).outcomes
       const last = (read: ReadonlyArray<object>) => read.at(-1)
       expect(last(short.read)).toMatchObject({ status: "failed", failureReason: "insufficient_amount" })
@@ -253,13 +227,12 @@ const life: ReadonlyArray<Case<Shop>> = [
       expect(cancelled.body).toMatchObject({ status: "expired", failureReason: "cancelled" })
       const allowed = ["insufficient_amount", "wrong_token", "wrong_chain", "reorged", "abandoned", "cancelled"]
       expect(FailureReason.literals).toEqual(allowed)
-    })
+    }
   ),
-  states(
+  shopCase(
     ['3 "Payment status values"', '3 "Transitions: not shown"'],
     "decided: pending to detecting to confirmed or failed, pending to expired or failed",
-    Effect.gen(function* () {
-      const { daemon, over, paid } = yield* Shop
+    function* ({ daemon, over, paid }) {
       const ended = yield* over
       const { short, token, unpaid } = ended.outcomes
       const statuses = (where: Daemon, { created }: Outcome) =>
@@ -268,7 +241,7 @@ const life: ReadonlyArray<Case<Shop>> = [
       expect(yield* statuses(ended.daemon, unpaid)).toEqual(["expired"])
       expect(yield* statuses(ended.daemon, short)).toEqual(["detecting", "failed"])
       expect(yield* statuses(ended.daemon, token)).toEqual(["failed"])
-    })
+    }
   )
 ]
 

@@ -2,8 +2,8 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { problemsIn } from "../../lib/api.ts"
-import { type Case, states } from "../Case.ts"
-import { order, Shop } from "../Shop.ts"
+import type { Case } from "../Case.ts"
+import { order, Shop, shopCase } from "../Shop.ts"
 
 const post = (json: unknown) => Effect.flatMap(Shop, ({ ask }) => ask("POST", "/v1/quotes", { json }))
 
@@ -38,11 +38,10 @@ const tokens = [
 
 /** A token can be quoted, and asked for in a payment unless it is MATIC, on its chains and on no other. */
 const supported = tokens.map(({ chains, symbol }) =>
-  states(
+  shopCase(
     [`2.3 ${symbol}`],
     `on ${chains.join(", ")} and on no other chain, in quotes and in payments`,
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       for (const chain of ["ethereum", "polygon", "arbitrum", "optimism", "base"]) {
         const isThere = chains.includes(chain)
         const quoted = yield* post({ fromCurrency: "USD", toCurrency: symbol, amount: "500", chain })
@@ -53,15 +52,15 @@ const supported = tokens.map(({ chains, symbol }) =>
         expect([chain, made.status], made.text).toEqual([chain, isPayable ? 201 : 400])
         if (!isPayable) expect(Object.keys(problemsIn(made))).toEqual(["currency"])
       }
-    })
+    }
   )
 )
 
 const fields: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ["2.2 id", '4.1 "POST /v1/quotes"', '4.1 "Response: a Quote object"'],
     "a quote has every field of the interface, of others chargeAmount alone, and an id of the form quote_<id>",
-    Effect.gen(function* () {
+    function* () {
       const text = expect.any(String)
       expect(yield* quote()).toEqual({
         id: expect.stringMatching(/^quote_[A-Za-z0-9_-]{22,}$/),
@@ -75,12 +74,12 @@ const fields: ReadonlyArray<Case<Shop>> = [
         validUntil: text,
         fees: { network: text, service: text }
       })
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.2 fromCurrency", "2.2 toCurrency", "4.1 fromCurrency", "4.1 toCurrency", '2.3 "Fiat: USD, EUR, GBP"'],
     "required; each fiat and each token is priced in the others, and given back as asked",
-    Effect.gen(function* () {
+    function* () {
       const symbols = [...fiats, "ETH", "USDC", "MATIC"]
       for (const fromCurrency of fiats) {
         for (const toCurrency of symbols) {
@@ -95,34 +94,34 @@ const fields: ReadonlyArray<Case<Shop>> = [
       yield* isRefused({ fromCurrency: undefined, toCurrency: undefined }, "fromCurrency", "toCurrency")
       yield* isRefused({ fromCurrency: "JPY", toCurrency: "usdc" }, "fromCurrency", "toCurrency")
       yield* isRefused({ toCurrency: "USD" }, "toCurrency")
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.2 fromAmount", "4.1 amount", '4.1 "Request body"'],
     "required; a decimal string, given back as asked; nothing is taken that is not listed",
-    Effect.gen(function* () {
+    function* () {
       for (const amount of ["100", "100.00", "0.5", "99999.99"]) {
         expect((yield* quote({ toCurrency: "EUR", amount })).fromAmount).toBe(amount)
       }
       yield* isRefused({ amount: undefined }, "amount")
       for (const amount of [100, "0", "-1", "1e3", "1,5", "", "01", "1.001"]) yield* isRefused({ amount }, "amount")
       yield* isRefused({ slippage: "1" }, "slippage")
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.2 chain", "4.1 chain"],
     "given back; decided: ethereum unless given, or the only chain of the token",
-    Effect.gen(function* () {
+    function* () {
       expect((yield* quote({ chain: "base" })).chain).toBe("base")
       expect((yield* quote({ chain: undefined })).chain).toBe("ethereum")
       expect((yield* quote({ toCurrency: "MATIC", chain: undefined })).chain).toBe("polygon")
       yield* isRefused({ chain: "solana" }, "chain")
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.2 rate", "2.2 toAmount", '2.2 "fees.service is the processing"', '2.2 "The currency or unit"'],
     "decided: toAmount = floor(fromAmount × rate) − both fees, in toCurrency; the service takes 0.5 % of it, rounded up",
-    Effect.gen(function* () {
+    function* () {
       for (const [amount, toCurrency, decimals, rate] of [
         ["100.00", "USDC", 6, "1"],
         ["77.77", "ETH", 18, "0.0004"],
@@ -138,13 +137,12 @@ const fields: ReadonlyArray<Case<Shop>> = [
         expect(fees.service).toBe(formatUnits(service, decimals))
         expect(units(toAmount, decimals)).toBe(gross - service - units(fees.network, decimals))
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.2 fees", '2.2 "fees.network is the estimated"'],
     "two strings; the network's is what a transfer costs on the chain at its gas price, and nothing between fiats",
-    Effect.gen(function* () {
-      const { chain } = yield* Shop
+    function* ({ chain }) {
       const { fees } = yield* quote()
       expect(fees).toEqual({ network: expect.any(String), service: expect.any(String) })
       expect((yield* quote({ toCurrency: "EUR" })).fees.network).toBe("0")
@@ -154,16 +152,15 @@ const fields: ReadonlyArray<Case<Shop>> = [
       expect(fees.network).toBe(inUsdc(65_000n))
       const coins = yield* quote({ fromCurrency: "USD", toCurrency: "ETH" })
       expect(coins.fees.network).toBe(formatUnits(gasPrice * 21_000n, 18))
-    })
+    }
   )
 ]
 
 const locking: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ['1 "A client can request"', "4.2 quoteId"],
     "a payment locks the rate of a quote in, once",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const { chargeAmount, id: quoteId } = yield* quote({ amount: "49.90", chain: "base" })
       // USDC has 6 decimals.
       const amount = units(chargeAmount).toString()
@@ -172,13 +169,12 @@ const locking: ReadonlyArray<Case<Shop>> = [
       expect([first.status, first.body.amount]).toEqual([201, amount])
       const second = yield* pay()
       expect([second.status, second.body.error.code]).toEqual([409, "QUOTE_ALREADY_USED"])
-    })
+    }
   ),
-  states(
+  shopCase(
     ['4.2 "The handling of an"'],
     "decided: another amount, currency or chain is a 422 that says what would be valid (an expired quote: another case)",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const { id: quoteId, toAmount } = yield* quote({ chain: "base" })
       const amount = units(toAmount).toString()
       const refusal = (fields: Readonly<Record<string, unknown>>) =>
@@ -193,7 +189,7 @@ const locking: ReadonlyArray<Case<Shop>> = [
       expect(yield* refusal({ chain: "polygon" })).toEqual(mismatch)
       expect(yield* refusal({ currency: "ETH" })).toEqual(mismatch)
       expect(yield* refusal({ quoteId: "quote_x" })).toEqual([422, "QUOTE_NOT_FOUND", undefined])
-    })
+    }
   )
 ]
 

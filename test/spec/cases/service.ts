@@ -2,8 +2,8 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { chainNames } from "../../../src/Domain/Chain.ts"
 import { rows } from "../../lib/daemon.ts"
-import { type Case, states } from "../Case.ts"
-import { create, order, Shop } from "../Shop.ts"
+import type { Case } from "../Case.ts"
+import { create, order, type Shop, shopCase } from "../Shop.ts"
 
 const paths = [
   { path: "/v1/quotes", allow: "POST" },
@@ -15,11 +15,10 @@ const paths = [
 ]
 
 export const service: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ['0 "This document covers the"', '0 "It is the only"', '9 "The version is part"', '1 "All paths below are"'],
     "all documented paths exist, below /v1 and nowhere else",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       for (const { allow, path } of paths) {
         const { headers, status } = yield* ask("PUT", path)
         expect([path, status, headers.allow]).toEqual([path, 405, allow])
@@ -27,35 +26,32 @@ export const service: ReadonlyArray<Case<Shop>> = [
           expect([elsewhere, (yield* ask("GET", elsewhere)).status]).toEqual([elsewhere, 404])
         }
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ['9 "A policy for changes"'],
     "decided: nothing but the path chooses a version, and nothing is deprecated",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const headers = { accept: "application/vnd.tilld.v2+json", "api-version": "2" }
       const answer = yield* ask("GET", "/v1/webhooks", { headers })
       expect(answer.status).toBe(200)
       expect(answer.headers).not.toHaveProperty("deprecation")
       expect(answer.headers).not.toHaveProperty("sunset")
-    })
+    }
   ),
-  states(
+  shopCase(
     ['1 "Base address: {base_url}"', '1 "The service accepts requests"'],
     "requests for payments and for prices are taken at one address",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const quote = { fromCurrency: "USD", toCurrency: "USDC", amount: "100" }
       expect((yield* ask("POST", "/v1/quotes", { json: quote })).status).toBe(201)
       expect((yield* ask("POST", "/v1/payments", { json: order() })).status).toBe(201)
-    })
+    }
   ),
-  states(
+  shopCase(
     ['1 "A client creates a"', '1 "The service returns a"', "2.1 address"],
     "every payment, of any token and chain, has its own address from the wallet",
-    Effect.gen(function* () {
-      const { ask, daemon } = yield* Shop
+    function* ({ ask, daemon }) {
       const payments = yield* Effect.forEach(
         Array.from({ length: 25 }, (_, i) => chainNames[i % chainNames.length]),
         (chain) => create(ask, { chain }),
@@ -70,13 +66,12 @@ export const service: ReadonlyArray<Case<Shop>> = [
         )
         expect(address).toBe(daemon.home.address(row?.wallet_index ?? -1))
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ['1 "Request and response bodies"'],
     "every response is JSON, a refusal too",
-    Effect.gen(function* () {
-      const { ask, askUnknown } = yield* Shop
+    function* ({ ask, askUnknown }) {
       const answers = [
         yield* ask("GET", "/v1/payments"),
         yield* ask("POST", "/v1/payments", { json: order() }),
@@ -92,13 +87,12 @@ export const service: ReadonlyArray<Case<Shop>> = [
         expect(headers["content-type"]).toMatch(/^application\/json(?:; charset=utf-8)?$/)
         expect(body).toBeInstanceOf(Object)
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ['1 "Requests that send a"'],
     "a body of another type, or of none, is refused with 415",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const post = (...headers: ReadonlyArray<string>) =>
         Effect.map(
           ask("POST", "/v1/payments", {
@@ -113,6 +107,6 @@ export const service: ReadonlyArray<Case<Shop>> = [
         expect([type, yield* post(type)]).toEqual([type, 415])
       }
       expect(yield* post()).toBe(415)
-    })
+    }
   )
 ]

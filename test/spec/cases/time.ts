@@ -119,45 +119,37 @@ const delays = [
 
 const retries: ReadonlyArray<Case<Retries>> = [
   ...delays.map(({ delay, retry, says }) =>
-    states(
-      [`6.2.3 retry ${retry}`],
-      `comes ${says} after the failed attempt before it`,
-      Effect.gen(function* () {
-        const { attempts, sent } = yield* (yield* Retries).refused
-        const before = attempts[retry - 1] ?? expect.fail("no attempt before")
-        expect((attempts[retry]?.startedAt ?? 0) - before.endedAt).toBe(delay)
-        expect(sent[retry]?.signedAt).toBe(Math.floor((before.endedAt + delay) / second))
-      })
-    )
+    states([`6.2.3 retry ${retry}`], `comes ${says} after the failed attempt before it`, function* () {
+      const { attempts, sent } = yield* (yield* Retries).refused
+      const before = attempts[retry - 1] ?? expect.fail("no attempt before")
+      expect((attempts[retry]?.startedAt ?? 0) - before.endedAt).toBe(delay)
+      expect(sent[retry]?.signedAt).toBe(Math.floor((before.endedAt + delay) / second))
+    })
   ),
   states(
     ["6.2.3", "8 Webhook retries", '1 "The service pushes payment"'],
     "a failed attempt is followed by five retries and by no more",
-    Effect.gen(function* () {
+    function* () {
       const { attempts, sent } = yield* (yield* Retries).refused
       expect([attempts.length, sent.length]).toEqual([6, 6])
-    })
+    }
   ),
   states(
     ["6.2.4"],
     "the fifth failed attempt marks it failed; the portal lists it, and tilld payments show reports it",
-    Effect.gen(function* () {
+    function* () {
       const { page, payment, shown, statuses } = yield* (yield* Retries).refused
       expect(statuses).toEqual(["pending", "pending", "pending", "pending", "failed", "failed"])
       const attempt = expect.objectContaining({ status: 500 })
       expect(shown.deliveries).toMatchObject([{ status: "failed", attempts: Array(6).fill(attempt) }])
       expect(page).toContain(payment)
-    })
+    }
   ),
-  states(
-    ["6.2.5"],
-    "a repeated delivery has the same id, and the same bytes",
-    Effect.gen(function* () {
-      const { sent } = yield* (yield* Retries).refused
-      expect(new Set(sent.map(({ id }) => id)).size).toBe(1)
-      expect(new Set(sent.map(({ body }) => body)).size).toBe(1)
-    })
-  )
+  states(["6.2.5"], "a repeated delivery has the same id, and the same bytes", function* () {
+    const { sent } = yield* (yield* Retries).refused
+    expect(new Set(sent.map(({ id }) => id)).size).toBe(1)
+    expect(new Set(sent.map(({ body }) => body)).size).toBe(1)
+  })
 ]
 
 /** The outcome of events, one to each path of a receiver that responds as `reply` says. */
@@ -172,32 +164,28 @@ const answered = (
   })
 
 const waiting: ReadonlyArray<Case<Scope.Scope>> = [
-  states(
-    ["6.2.2"],
-    "any 2xx is a success, also one that takes all but 30 seconds",
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<ReceiverReply>()
-      const { inbox, place, urls } = yield* answered(["/200", "/204", "/299", "/late"], (path) =>
-        path === "/late" ? Deferred.await(gate) : Number(path.slice(1))
-      )
-      const test = Effect.gen(function* () {
-        const api = yield* TestApi
-        const made = yield* payments(yield* api.newKey(), ...urls)
-        yield* inbox.next("/late", made[3] ?? expect.fail("no payment"))
-        yield* TestClock.adjust(30 * second - 1)
-        yield* Deferred.succeed(gate, 204)
-        const all = yield* attempted(1)
-        expect(all.map(({ attempts, status }) => [status, attempts.length])).toEqual(Array(4).fill(["delivered", 1]))
-        const [late] = all[3]?.attempts ?? []
-        expect((late?.endedAt ?? 0) - (late?.startedAt ?? 0)).toBe(30 * second - 1)
-      })
-      yield* serving(place)(besideDispatcher(test))
+  states(["6.2.2"], "any 2xx is a success, also one that takes all but 30 seconds", function* () {
+    const gate = yield* Deferred.make<ReceiverReply>()
+    const { inbox, place, urls } = yield* answered(["/200", "/204", "/299", "/late"], (path) =>
+      path === "/late" ? Deferred.await(gate) : Number(path.slice(1))
+    )
+    const test = Effect.gen(function* () {
+      const api = yield* TestApi
+      const made = yield* payments(yield* api.newKey(), ...urls)
+      yield* inbox.next("/late", made[3] ?? expect.fail("no payment"))
+      yield* TestClock.adjust(30 * second - 1)
+      yield* Deferred.succeed(gate, 204)
+      const all = yield* attempted(1)
+      expect(all.map(({ attempts, status }) => [status, attempts.length])).toEqual(Array(4).fill(["delivered", 1]))
+      const [late] = all[3]?.attempts ?? []
+      expect((late?.endedAt ?? 0) - (late?.startedAt ?? 0)).toBe(30 * second - 1)
     })
-  ),
+    yield* serving(place)(besideDispatcher(test))
+  }),
   states(
     ['6.2.2 "Any non-2xx status or"', "8 Webhook receiver response time"],
     "a status of another kind, a connection that is cut, and no status within 30 seconds are failed attempts",
-    Effect.gen(function* () {
+    function* () {
       const statuses = [301, 304, 400, 404, 410, 429, 500, 503]
       const paths = [...statuses.map((status) => `/${status}`), "/cut", "/never"]
       const { inbox, place, urls } = yield* answered(paths, (path) => {
@@ -221,7 +209,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
         expect(new Set((yield* inbox.all).map(({ path }) => path))).toEqual(new Set(paths))
       })
       yield* serving(place)(besideDispatcher(test))
-    })
+    }
   ),
   states(
     [
@@ -232,7 +220,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
       '4.2 "The handling of an"'
     ],
     "a quote can be used for 30 seconds; decided: later it is a 409, and a new quote is needed",
-    Effect.gen(function* () {
+    function* () {
       yield* TestClock.setTime(begin)
       const place = yield* makePlace({ chain: yield* localChain("base") })
       const test = Effect.gen(function* () {
@@ -275,7 +263,7 @@ const waiting: ReadonlyArray<Case<Scope.Scope>> = [
         expect(yield* pay(next)).toEqual([201, undefined])
       })
       yield* serving(place)(test)
-    })
+    }
   )
 ]
 

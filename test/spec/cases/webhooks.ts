@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { verifySignature } from "../../../src/Sandbox/Receiver.ts"
 import { problemsIn } from "../../lib/api.ts"
 import { confirmations, pay } from "../../lib/daemon.ts"
-import { type Case, states } from "../Case.ts"
-import { create, type Outcome, Shop } from "../Shop.ts"
+import type { Case } from "../Case.ts"
+import { create, type Outcome, Shop, shopCase } from "../Shop.ts"
 import { isoTime } from "./payment.ts"
 
 const kinds = ["payment.created", "payment.detecting", "payment.confirmed", "payment.expired", "payment.failed"]
@@ -41,21 +41,17 @@ const everything = Effect.gen(function* () {
 const only = (kind: string) => Effect.map(everything, (events) => events.filter(({ event }) => event.event === kind))
 
 const ofKind = (kind: string, status: string, says: string) =>
-  states(
-    [`6.1 ${kind}`],
-    says,
-    Effect.gen(function* () {
-      const events = yield* only(kind)
-      expect(events.length).toBeGreaterThan(0)
-      for (const { event } of events) expect(event.data.status).toBe(status)
-    })
-  )
+  shopCase([`6.1 ${kind}`], says, function* () {
+    const events = yield* only(kind)
+    expect(events.length).toBeGreaterThan(0)
+    for (const { event } of events) expect(event.data.status).toBe(status)
+  })
 
 const event: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     ["2.4 id", "2.4 event", "2.4 createdAt", '6.1 "The body is the"'],
     "each event has an id of the form evt_<id> of its own, its kind, a time in UTC, data, and no other field",
-    Effect.gen(function* () {
+    function* () {
       const events = yield* everything
       for (const { event } of events) {
         expect(Object.keys(event)).toEqual(["id", "event", "createdAt", "data"])
@@ -64,13 +60,12 @@ const event: ReadonlyArray<Case<Shop>> = [
         expect(event.createdAt).toMatch(isoTime)
       }
       expect(new Set(events.map(({ event }) => event.id)).size).toBe(events.length)
-    })
+    }
   ),
-  states(
+  shopCase(
     ["2.4 data", '6.1 "The exact data fields"'],
     "the payment as it was when the event happened, whatever it is by now; decided: that object alone, for every kind",
-    Effect.gen(function* () {
-      const { over, paid } = yield* Shop
+    function* ({ over, paid }) {
       const { events, read } = yield* paid
       // Only reading a payment shows where its customer goes.
       expect(events.map(({ event }) => ({ ...event.data, redirectUrl: "https://shop.example/thanks" }))).toEqual(read)
@@ -80,27 +75,26 @@ const event: ReadonlyArray<Case<Shop>> = [
         // With the money that needs a person, as in answers.
         expect(outcome.events.at(-1)?.event.data).toEqual(outcome.read.at(-1))
       }
-    })
+    }
   ),
   ofKind("payment.created", "pending", "a new payment is announced"),
   ofKind("payment.detecting", "detecting", "its first money is announced before it is deep enough"),
   ofKind("payment.confirmed", "confirmed", "its confirmation is announced"),
   ofKind("payment.expired", "expired", "the end of its window is announced"),
   ofKind("payment.failed", "failed", "its failure is announced"),
-  states(
+  shopCase(
     ['6.1 "For payment.confirmed, data has"'],
     "status confirmed, the transaction's hash and the time",
-    Effect.gen(function* () {
-      const { paid } = yield* Shop
+    function* ({ paid }) {
       const { events, txHash } = yield* paid
       const { createdAt, data } = events[2]?.event ?? expect.fail("no third event")
       expect(data).toMatchObject({ status: "confirmed", txHash, confirmedAt: createdAt })
-    })
+    }
   )
 ]
 
 const endpoints: ReadonlyArray<Case<Shop>> = [
-  states(
+  shopCase(
     [
       '1 "Clients can register, list"',
       '2.5 "Identifier form wh_<id>"',
@@ -112,8 +106,7 @@ const endpoints: ReadonlyArray<Case<Shop>> = [
       '4.7 "The response body: not"'
     ],
     "decided: id, url, events and createdAt are returned, never the secret; a list is data; a deletion names its id",
-    Effect.gen(function* () {
-      const { ask } = yield* Shop
+    function* ({ ask }) {
       const { url } = yield* endpoint()
       const made = yield* register()
       expect([made.status, made.body]).toEqual([
@@ -142,37 +135,35 @@ const endpoints: ReadonlyArray<Case<Shop>> = [
       ])
       expect((yield* ask("DELETE", path)).status).toBe(404)
       expect((yield* ask("GET", "/v1/webhooks")).body.data).not.toContainEqual(made.body)
-    })
+    }
   ),
-  states(
+  shopCase(
     ['4.5 "POST /v1/webhooks"', '2.5 "Fields supplied on creation"'],
     "url, events and secret are required, and nothing else is taken",
-    Effect.gen(function* () {
+    function* () {
       const nothing = yield* register({ url: undefined, events: undefined, secret: undefined })
       expect([nothing.status, problemsIn(nothing)]).toEqual([
         400,
         { url: "is required", events: "is required", secret: "is required" }
       ])
       yield* isRefused("description", "x")
-    })
+    }
   ),
-  states(
+  shopCase(
     ["4.5 url", '6.2.1 "Only HTTPS endpoints are"'],
     "https only, for an endpoint as for a payment's webhookUrl",
-    Effect.gen(function* () {
-      const { ask, inbox } = yield* Shop
+    function* ({ ask, inbox }) {
       const plain = inbox.url.replace("https:", "http:")
       yield* isRefused("url", `${plain}/some`, "ftp://shop.example", "shop.example", "", null, 5)
       const json = { merchantRef: "http", amount: "1", currency: "USDC", chain: "base", webhookUrl: plain }
       const answer = yield* ask("POST", "/v1/payments", { json })
       expect([answer.status, Object.keys(problemsIn(answer))]).toEqual([400, ["webhookUrl"]])
-    })
+    }
   ),
-  states(
+  shopCase(
     ["4.5 events"],
     "an array of the kinds that exist; the endpoint gets those and no others",
-    Effect.gen(function* () {
-      const { ask, chain, inbox } = yield* Shop
+    function* ({ ask, chain, inbox }) {
       yield* isRefused("events", [], "payment.created", ["payment.paid"], ["payment.created", "payment.created"], null)
       const { body } = yield* register({ url: `${inbox.url}/confirmed`, events: ["payment.confirmed"] })
       expect(body.events).toEqual(["payment.confirmed"])
@@ -183,43 +174,32 @@ const endpoints: ReadonlyArray<Case<Shop>> = [
       // The events of a payment come in their order: nothing came before.
       yield* inbox.take("/confirmed", payment, "payment.confirmed")
       yield* ask("DELETE", `/v1/webhooks/${body.id}`)
-    })
+    }
   ),
-  states(
-    ["4.5 secret"],
-    "of the form whsec_<secret>, and what signs for this endpoint",
-    Effect.gen(function* () {
-      const { ask, inbox } = yield* Shop
-      yield* isRefused("secret", "0123456789abcdef0123", "whsec_", "WHSEC_0123456789abcdef", "", null, 5)
-      const own = "whsec_of-this-endpoint-alone-ünïcödé"
-      const { body } = yield* register({ url: `${inbox.url}/secret`, secret: own })
-      const payment = yield* create(ask)
-      const [delivered] = yield* inbox.take("/secret", payment, "payment.created")
-      const { request } = delivered ?? expect.fail("nothing came")
-      expect([verifySignature(request, own), verifySignature(request, secret)]).toEqual([true, false])
-      yield* ask("DELETE", `/v1/webhooks/${body.id}`)
-    })
-  )
+  shopCase(["4.5 secret"], "of the form whsec_<secret>, and what signs for this endpoint", function* ({ ask, inbox }) {
+    yield* isRefused("secret", "0123456789abcdef0123", "whsec_", "WHSEC_0123456789abcdef", "", null, 5)
+    const own = "whsec_of-this-endpoint-alone-ünïcödé"
+    const { body } = yield* register({ url: `${inbox.url}/secret`, secret: own })
+    const payment = yield* create(ask)
+    const [delivered] = yield* inbox.take("/secret", payment, "payment.created")
+    const { request } = delivered ?? expect.fail("nothing came")
+    expect([verifySignature(request, own), verifySignature(request, secret)]).toEqual([true, false])
+    yield* ask("DELETE", `/v1/webhooks/${body.id}`)
+  })
 ]
 
 const signed: ReadonlyArray<Case<Shop>> = [
-  states(
-    ["6.2.1"],
-    "an HTTP POST of the event as JSON, to a receiver over TLS",
-    Effect.gen(function* () {
-      const { inbox } = yield* Shop
-      expect(inbox.url).toMatch(/^https:/)
-      for (const { event, request } of yield* everything) {
-        expect([request.method, request.headers["content-type"]]).toEqual(["POST", "application/json"])
-        expect(JSON.parse(request.body.toString("utf8"))).toEqual(event)
-      }
-    })
-  ),
-  states(
+  shopCase(["6.2.1"], "an HTTP POST of the event as JSON, to a receiver over TLS", function* ({ inbox }) {
+    expect(inbox.url).toMatch(/^https:/)
+    for (const { event, request } of yield* everything) {
+      expect([request.method, request.headers["content-type"]]).toEqual(["POST", "application/json"])
+      expect(JSON.parse(request.body.toString("utf8"))).toEqual(event)
+    }
+  }),
+  shopCase(
     ["6.3.1", "6.3.2", "5.7"],
     "X-Service-Signature is on every delivery: the HMAC-SHA256 of the bytes, keyed with the whole secret, in hex",
-    Effect.gen(function* () {
-      const { endpointSecret, inbox, ownSecret, paid } = yield* Shop
+    function* ({ endpointSecret, inbox, ownSecret, paid }) {
       const deliveries = (yield* paid).events
       const hmac = (key: string, body: Buffer) => createHmac("sha256", key).update(body).digest("hex")
       for (const { request } of deliveries) {
@@ -231,13 +211,12 @@ const signed: ReadonlyArray<Case<Shop>> = [
       for (const { body, headers } of toEndpoint) {
         expect(headers["x-service-signature"]).toBe(hmac(endpointSecret, body))
       }
-    })
+    }
   ),
-  states(
+  shopCase(
     ["6.3.3"],
     "recomputing it accepts what was delivered, and rejects another body, signature or secret, or none",
-    Effect.gen(function* () {
-      const { ownSecret, paid } = yield* Shop
+    function* ({ ownSecret, paid }) {
       const [delivered] = (yield* paid).events
       const { body, headers } = delivered?.request ?? expect.fail("nothing came")
       const signature = String(headers["x-service-signature"])
@@ -251,7 +230,7 @@ const signed: ReadonlyArray<Case<Shop>> = [
       expect(accepts({ signature: signature.replace(/^./, (digit) => (digit === "0" ? "1" : "0")) })).toBe(false)
       expect(accepts({ signature: "" })).toBe(false)
       expect(accepts({ secret: ownSecret.slice("whsec_".length) })).toBe(false)
-    })
+    }
   )
 ]
 
