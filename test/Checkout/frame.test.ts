@@ -1,7 +1,6 @@
 // A shop's own page opens the checkout over itself, by the script that shops are given: `dist/checkout.js`.
 import { readFileSync } from "node:fs"
-import { createServer, type Server } from "node:http"
-import type { AddressInfo } from "node:net"
+import { createServer } from "node:http"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
@@ -11,6 +10,7 @@ import { defaultAccount } from "../../src/Auth.ts"
 import { testApp } from "../lib/api.ts"
 import { visitor } from "../lib/browser.ts"
 import { injectWallet, type WalletAnswer } from "../lib/injectedWallet.ts"
+import { listenHere } from "../lib/loopback.ts"
 import { root } from "../lib/processes.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { newPayment } from "./newPayment.ts"
@@ -38,15 +38,13 @@ const readmePage = (checkoutUrl: string) => {
  * than the checkout as `localhost`, and of the same one as `127.0.0.1`.
  */
 const startShop = (page: string, host: "localhost" | "127.0.0.1") =>
-  Effect.acquireRelease(
-    Effect.async<Server>((resume) => {
-      const server = createServer(({ url }, response) => {
-        const isScript = url === "/checkout.js"
-        response.setHeader("content-type", isScript ? "text/javascript" : "text/html").end(isScript ? script : page)
-      }).listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
-    }),
-    (server) => Effect.sync(() => server.close().closeAllConnections())
-  ).pipe(Effect.map((server) => `http://${host}:${(server.address() as AddressInfo).port}`))
+  Effect.suspend(() => {
+    const server = createServer(({ url }, response) => {
+      const isScript = url === "/checkout.js"
+      response.setHeader("content-type", isScript ? "text/javascript" : "text/html").end(isScript ? script : page)
+    })
+    return Effect.map(listenHere(server), ({ port }) => `http://${host}:${port}`)
+  })
 
 /** The customer's wallet. */
 const answers: Readonly<Record<string, WalletAnswer>> = {

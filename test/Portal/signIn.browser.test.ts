@@ -1,4 +1,3 @@
-import { createServer } from "node:net"
 import { expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { type CDPSession, chromium, type Page } from "playwright-core"
@@ -6,19 +5,13 @@ import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { visitor } from "../lib/browser.ts"
 import { launchOptions } from "../lib/browserPlace.ts"
+import { freePort } from "../lib/loopback.ts"
 import { bring, newLink, signIn } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 import { execute, rows } from "../lib/store.ts"
 
-/** A port that no one listens at: passkeys are for one origin, which the configuration names. */
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
-
+/** Passkeys are for one origin, which the configuration names. */
 const app = Layer.unwrapEffect(
   Effect.map(freePort, (port) =>
     testApp({ server: { ...testSettings("").server, port, publicUrl: `http://localhost:${port}` } })
