@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, HashMap, Layer, Logger, Redacted, Scope, TestClock } from "effect"
 import { makeAuthenticate } from "../../src/Auth/authenticate.ts"
 import { hashOf, newKey } from "../../src/Auth/keyFormat.ts"
@@ -6,7 +6,7 @@ import { Accounts, defaultAccount, Keys, type NewKey } from "../../src/Auth.ts"
 import { permissions } from "../../src/Domain/ApiKey.ts"
 import { AccountId, type ApiKeyId, newApiKeyId } from "../../src/Domain/Ids.ts"
 import { Reader } from "../../src/Sql.ts"
-import { scopedTest } from "../lib/scopedTest.ts"
+import { clockTest, scopedTest } from "../lib/scopedTest.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { refusingWriter, rows, tempStore } from "../lib/store.ts"
 
@@ -302,38 +302,37 @@ describe("a key with a list of addresses", () => {
     expect(yield* use(key, "203.0.113.1")).toMatchObject({ ips: [], perMinute: undefined, perHour: 5 })
   })
 
-  it.effect("is logged when it is used from another one, by its id, and at most once a minute", () =>
-    Effect.gen(function* () {
-      const logged: Array<object> = []
-      const logger = Logger.make(
-        ({ annotations }) => void logged.push(Object.fromEntries(HashMap.toEntries(annotations)))
-      )
-      yield* Effect.gen(function* () {
-        const keys = yield* Keys
-        const { key, record } = yield* keys.create(terms)
-        const other = yield* keys.create(terms)
-        const authenticate = yield* makeAuthenticate
-        const from = (address: string, used = key) =>
-          Effect.flip(authenticate(Redacted.value(used), () => address, Effect.fail))
-        yield* from("203.0.113.1")
-        yield* TestClock.adjust("59 seconds")
-        yield* from("203.0.113.2")
-        yield* from("203.0.113.3", other.key)
-        yield* TestClock.adjust("1 second")
-        yield* from("203.0.113.4")
-        expect(logged).toEqual([
-          { key: record.id, address: "203.0.113.1" },
-          { key: other.record.id, address: "203.0.113.3" },
-          { key: record.id, address: "203.0.113.4" }
-        ])
-      }).pipe(Effect.provide(Layer.merge(auth, Logger.replace(Logger.defaultLogger, logger))))
-    })
-  )
+  clockTest("is logged when it is used from another one, by its id, and at most once a minute", function* () {
+    const logged: Array<object> = []
+    const logger = Logger.make(
+      ({ annotations }) => void logged.push(Object.fromEntries(HashMap.toEntries(annotations)))
+    )
+    yield* Effect.gen(function* () {
+      const keys = yield* Keys
+      const { key, record } = yield* keys.create(terms)
+      const other = yield* keys.create(terms)
+      const authenticate = yield* makeAuthenticate
+      const from = (address: string, used = key) =>
+        Effect.flip(authenticate(Redacted.value(used), () => address, Effect.fail))
+      yield* from("203.0.113.1")
+      yield* TestClock.adjust("59 seconds")
+      yield* from("203.0.113.2")
+      yield* from("203.0.113.3", other.key)
+      yield* TestClock.adjust("1 second")
+      yield* from("203.0.113.4")
+      expect(logged).toEqual([
+        { key: record.id, address: "203.0.113.1" },
+        { key: other.record.id, address: "203.0.113.3" },
+        { key: record.id, address: "203.0.113.4" }
+      ])
+    }).pipe(Effect.provide(Layer.merge(auth, Logger.replace(Logger.defaultLogger, logger))))
+  })
 })
 
 describe("the last use of a key", () => {
-  it.scoped("is written at most once a minute and at the end of the layer, and is not lost by a full disk", () =>
-    Effect.gen(function* () {
+  clockTest(
+    "is written at most once a minute and at the end of the layer, and is not lost by a full disk",
+    function* () {
       const writes: Array<"written" | "refused"> = []
       let full = false
       const base = yield* Layer.build(Accounts.layer.pipe(Layer.provideMerge(store)))
@@ -377,6 +376,6 @@ describe("the last use of a key", () => {
       yield* Scope.close(scope, Exit.void)
       expect(writes).toEqual(["refused", "written", "written"])
       expect(yield* lastUse).toBe(720_000)
-    })
+    }
   )
 })

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Clock, Context, Effect, Exit, Fiber, Layer, Runtime, Scope } from "effect"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable, Tx, Writer } from "../../src/Sql.ts"
-import { liveTest, liveTestOn, scopedTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest, liveTestOn, scopedTest } from "../lib/scopedTest.ts"
 import { inTransaction, rows, temporaryDatabase, tempStore } from "../lib/store.ts"
 
 const put = (key: string, value: string) =>
@@ -237,14 +237,12 @@ standing("a commit with the maximum number of commands does not wait for more", 
   expect(committed.filter((n) => n === 256)).toHaveLength(44)
 })
 
-it.effect("a commit waits for further commands for some milliseconds at most", () =>
-  Effect.gen(function* () {
-    let now = 0n
-    const slowTurn = () => {
-      now += 3_000_000n
-    }
-    const clock = Object.assign(Clock.make(), { unsafeCurrentTimeNanos: () => now })
-    const { committed } = yield* Effect.provide(oneATurn(20, slowTurn), Layer.provide(tempStore, Layer.setClock(clock)))
-    expect(committed.slice(0, 6)).toEqual([0, 0, 0, 3, 3, 3])
-  })
-)
+clockTest("a commit waits for further commands for some milliseconds at most", function* () {
+  let now = 0n
+  const slowTurn = () => {
+    now += 3_000_000n
+  }
+  const clock = Object.assign(Clock.make(), { unsafeCurrentTimeNanos: () => now })
+  const { committed } = yield* Effect.provide(oneATurn(20, slowTurn), Layer.provide(tempStore, Layer.setClock(clock)))
+  expect(committed.slice(0, 6)).toEqual([0, 0, 0, 3, 3, 3])
+})

@@ -5,6 +5,7 @@ import { Networks } from "../../../src/Chains/providers/Networks.ts"
 import type { RpcRequest } from "../../../src/Chains/rpc/Rpc.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
 import { Settings } from "../../../src/Settings.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { Refusal } from "../../sim/node.ts"
 import { nodeClient, replies } from "../../sim/nodeClient.ts"
@@ -130,15 +131,13 @@ it.effect("asks others about nothing that the serving provider does not claim", 
   }).pipe(Effect.provide(around(known, batches, ["a", "a2"])))
 })
 
-it.effect("one other provider is enough to confirm, whether or not the rest respond", () =>
-  Effect.gen(function* () {
-    const known = { a: liar, a3: { [lower(2)]: { sent: 1 } }, b: {} }
-    const three = Effect.provide(vet(all), around({ ...known, a2: {} }, [], ["a", "a2", "a3"]))
-    expect(yield* three).toMatchObject({
-      used: new Set([address(2)]),
-      alone: new Set(all.filter((one) => one !== address(2)))
-    })
-    const silent = Effect.provide(vet(all), around({ a: liar, b: {} }, [], ["a", "a2", "a3"]))
-    expect(yield* silent).toMatchObject({ used: new Set(), alone: new Set(all) })
+clockTest("one other provider is enough to confirm, whether or not the rest respond", function* () {
+  const known = { a: liar, a3: { [lower(2)]: { sent: 1 } }, b: {} }
+  const three = Effect.provide(vet(all), around({ ...known, a2: {} }, [], ["a", "a2", "a3"]))
+  expect(yield* three).toMatchObject({
+    used: new Set([address(2)]),
+    alone: new Set(all.filter((one) => one !== address(2)))
   })
-)
+  const silent = Effect.provide(vet(all), around({ a: liar, b: {} }, [], ["a", "a2", "a3"]))
+  expect(yield* silent).toMatchObject({ used: new Set(), alone: new Set(all) })
+})

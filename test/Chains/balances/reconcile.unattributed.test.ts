@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { reconcileBalances } from "../../../src/Chains/balances/reconcile.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
@@ -6,6 +6,7 @@ import { tick } from "../../../src/Chains/watcher/tick.ts"
 import { blockTimeLag } from "../../../src/Domain/Payment.ts"
 import { Writer } from "../../../src/Sql.ts"
 import { change, rows } from "../../lib/rows.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
 import { distorted } from "../twisted.ts"
 import { BalanceModel, direct, inside, nothing, spends } from "./BalanceModel.ts"
@@ -191,18 +192,16 @@ const carol = `0x${"c3".repeat(20)}`
 const elsewhere = { chain: "ethereum", currency: "USDC" } as const
 
 describe("the coins of a payment of another chain", () => {
-  it.effect("give no receipt where its balance is the same or lower", () =>
-    Effect.gen(function* () {
-      const model = new BalanceModel("less")
-      model.mine([direct(alice, 9n), direct(bob, 9n), direct(carol, 9n)])
-      model.mine([spends(alice, 4n), direct(carol, 1n)])
-      const known = { number: 1, balance: 9n, nonce: 0, assumed: false }
-      const queries = [alice, bob, carol].map((one) => ({ ...firstAsked(one), own: false, withNonce: true, known }))
-      const found = yield* reconcileBalances(depsOf(model.client), model.head, queries)
-      expect(found.transfers).toMatchObject([{ address: carol, amount: 1n }])
-      expect(found.rows.map(({ balance }) => balance)).toEqual([3n, 10n])
-    })
-  )
+  clockTest("give no receipt where its balance is the same or lower", function* () {
+    const model = new BalanceModel("less")
+    model.mine([direct(alice, 9n), direct(bob, 9n), direct(carol, 9n)])
+    model.mine([spends(alice, 4n), direct(carol, 1n)])
+    const known = { number: 1, balance: 9n, nonce: 0, assumed: false }
+    const queries = [alice, bob, carol].map((one) => ({ ...firstAsked(one), own: false, withNonce: true, known }))
+    const found = yield* reconcileBalances(depsOf(model.client), model.head, queries)
+    expect(found.transfers).toMatchObject([{ address: carol, amount: 1n }])
+    expect(found.rows.map(({ balance }) => balance)).toEqual([3n, 10n])
+  })
 
   story("do not count from before the payment, where the state of that time is known", [], function* (model) {
     model.mine([direct(alice, 40n), direct(bob, 50n)])

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { differingBalances } from "../../../src/Chains/corroboration/corroborateBalances.ts"
 import * as Searches from "../../../src/Chains/corroboration/SearchesRepo.ts"
@@ -6,6 +6,7 @@ import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import { Writer } from "../../../src/Sql.ts"
 import { change, rows } from "../../lib/rows.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { BalanceModel, direct, inside } from "../balances/BalanceModel.ts"
 import { alice, bob, network, receipts, scan } from "../balances/reconcileWorld.ts"
 import { failing, ofState, story } from "../balances/story.ts"
@@ -131,8 +132,9 @@ describe("unattributed money (issue 14 row 6)", () => {
   })
 })
 
-it.effect("the balances of ending payments are compared by one call a thousand addresses, at the same block", () =>
-  Effect.gen(function* () {
+clockTest(
+  "the balances of ending payments are compared by one call a thousand addresses, at the same block",
+  function* () {
     const model = new BalanceModel("ending")
     model.mine([direct(alice, 5n), direct(bob, 6n)])
     const at = model.head
@@ -153,5 +155,5 @@ it.effect("the balances of ending payments are compared by one call a thousand a
     expect(yield* differingBalances({ client }, { client: richer(model, 1n) }, [bob], at)).toEqual([
       { address: bob, first: 6n, other: 7n }
     ])
-  })
+  }
 )

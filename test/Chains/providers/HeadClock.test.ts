@@ -3,6 +3,7 @@ import { Clock, Effect, Either, TestClock } from "effect"
 import { HeadClock } from "../../../src/Chains/providers/HeadClock.ts"
 import { Heads } from "../../../src/Chains/providers/Heads.ts"
 import type { Network } from "../../../src/Domain/Chain.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { nodeClient, replies } from "../../sim/nodeClient.ts"
 import { headerOf } from "../../sim/shapes.ts"
@@ -32,47 +33,43 @@ const clock = Effect.gen(function* () {
   }
 })
 
-it.effect("a head far ahead of the clock is refused while only one provider shows it, however often", () =>
-  Effect.gen(function* () {
-    const check = yield* clock
-    expect(yield* check(base, near, now)).toEqual(Either.right(now))
-    for (let i = 0; i < 3; i++) {
-      const found = yield* check(base, far + i, near)
-      expect(Either.isLeft(found) && found.left).toMatchObject({ host: "first", reason: "inconsistent" })
-      yield* TestClock.adjust("1 second")
-    }
-  })
-)
+clockTest("a head far ahead of the clock is refused while only one provider shows it, however often", function* () {
+  const check = yield* clock
+  expect(yield* check(base, near, now)).toEqual(Either.right(now))
+  for (let i = 0; i < 3; i++) {
+    const found = yield* check(base, far + i, near)
+    expect(Either.isLeft(found) && found.left).toMatchObject({ host: "first", reason: "inconsistent" })
+    yield* TestClock.adjust("1 second")
+  }
+})
 
-it.effect(
+clockTest(
   "a head that another provider also shows far ahead, or recently another chain if that is silent, shows that the clock is behind",
-  () =>
-    Effect.gen(function* () {
-      const check = yield* clock
-      const behind = expect.stringContaining("this machine's clock is")
-      expect(yield* check(base, far, far)).toEqual(Either.right(behind))
-      expect(yield* check(optimism, far + 60, "silent")).toEqual(Either.right(behind))
-      // One company may serve both chains, and lie on both.
-      expect(Either.isLeft(yield* check(optimism, far + 60, now))).toBe(true)
-      // What one chain has shown counts for five minutes.
-      yield* TestClock.adjust("301 seconds")
-      expect(Either.isLeft(yield* check(base, far + 301, "silent"))).toBe(true)
-    })
-)
-
-it.effect("a head that was far ahead of the clock and is right again is no evidence for another chain", () =>
-  Effect.gen(function* () {
+  function* () {
     const check = yield* clock
-    expect(Either.isLeft(yield* check(base, far, now))).toBe(true)
-    expect(Either.isRight(yield* check(optimism, far, "silent"))).toBe(true)
-    expect(yield* check(optimism, now)).toEqual(Either.right(now))
-    expect(yield* check(base, now)).toEqual(Either.right(now))
-    expect(Either.isLeft(yield* check(optimism, far, "silent"))).toBe(true)
-  })
+    const behind = expect.stringContaining("this machine's clock is")
+    expect(yield* check(base, far, far)).toEqual(Either.right(behind))
+    expect(yield* check(optimism, far + 60, "silent")).toEqual(Either.right(behind))
+    // One company may serve both chains, and lie on both.
+    expect(Either.isLeft(yield* check(optimism, far + 60, now))).toBe(true)
+    // What one chain has shown counts for five minutes.
+    yield* TestClock.adjust("301 seconds")
+    expect(Either.isLeft(yield* check(base, far + 301, "silent"))).toBe(true)
+  }
 )
 
-it.effect("a head that is ahead of the clock counts up to what another provider has, and for a while as far", () =>
-  Effect.gen(function* () {
+clockTest("a head that was far ahead of the clock and is right again is no evidence for another chain", function* () {
+  const check = yield* clock
+  expect(Either.isLeft(yield* check(base, far, now))).toBe(true)
+  expect(Either.isRight(yield* check(optimism, far, "silent"))).toBe(true)
+  expect(yield* check(optimism, now)).toEqual(Either.right(now))
+  expect(yield* check(base, now)).toEqual(Either.right(now))
+  expect(Either.isLeft(yield* check(optimism, far, "silent"))).toBe(true)
+})
+
+clockTest(
+  "a head that is ahead of the clock counts up to what another provider has, and for a while as far",
+  function* () {
     const check = yield* clock
     const timeOf = (...head: Parameters<typeof check>) => Effect.map(check(...head), Either.getOrThrow)
     expect(yield* timeOf(base, now + 5, now)).toBe(now + 5)
@@ -88,16 +85,17 @@ it.effect("a head that is ahead of the clock counts up to what another provider 
     // Where none responds, the clock stands until the patience is over.
     expect(yield* timeOf(base, now + 361, "silent")).toBe(now + 301)
     expect(yield* timeOf(base, now + 361, "silent", true)).toBe(now + 361)
-  })
+  }
 )
 
-it.effect("a head corroborated by another provider does not corroborate one that is too far ahead by now", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a head corroborated by another provider does not corroborate one that is too far ahead by now",
+  function* () {
     const check = yield* clock
     expect(yield* check(base, near, near)).toEqual(Either.right(near))
     expect(Either.isLeft(yield* check(base, far, near))).toBe(true)
     expect(yield* check(base, far, far)).toEqual(Either.right(expect.stringContaining("this machine's clock is")))
-  })
+  }
 )
 
 it("a clock that was set since the last head is behind by its present difference", () => {

@@ -1,12 +1,14 @@
-import { expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { minedTransaction } from "../../../src/Chains/providers/minedTransaction.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { alice } from "../around.ts"
 import { coin, ModelChain } from "../ModelChain.ts"
 
-it.effect("a mined transaction is found, where the chain's provider responds with that transaction and no other", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a mined transaction is found, where the chain's provider responds with that transaction and no other",
+  function* () {
     const chain = new ModelChain(3)
     const { aside, providers } = someProviders(chain.client)
     const good = coin(alice, 1n)
@@ -26,48 +28,44 @@ it.effect("a mined transaction is found, where the chain's provider responds wit
     chain.failure = "timeout"
     expect(yield* Effect.flip(minedTransaction(providers, good.hash))).toMatchObject({ reason: "timeout" })
     expect(aside).toEqual(["timeout"])
-  })
+  }
 )
 
-it.effect("a transaction that one of several has counts once another has it, as deep as that one says", () =>
-  Effect.gen(function* () {
-    const chain = new ModelChain(3)
-    const [other, third] = [chain.twin(), chain.twin()]
-    const paid = coin(alice, 1n)
-    chain.mine(paid)
-    chain.mineMany(5)
-    const lacking = (node: ModelChain) => {
-      node.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
-    }
-    const by = (...nodes: readonly [ModelChain, ...Array<ModelChain>]) => {
-      const { providers } = someProviders(nodes[0].client, ...nodes.slice(1).map(({ client }) => client))
-      return minedTransaction(providers, paid.hash)
-    }
-    other.behind = 2
-    expect(yield* by(chain, other)).toMatchObject({ blockNumber: 4, confirmations: 4 })
-    lacking(other)
-    expect((yield* Effect.flip(by(chain, other))).message).toMatch(/no two providers say the same.*Remedy: try again/)
-    expect((yield* Effect.flip(by(other, chain))).message).toMatch(/no two providers say the same/)
-    expect(yield* by(chain, other, third)).toMatchObject({ confirmations: 6 })
-    lacking(third)
-    expect(yield* by(chain, other, third)).toBeUndefined()
-    other.failure = "timeout"
-    expect(yield* Effect.flip(by(chain, other))).toMatchObject({ reason: "inconsistent" })
-  })
-)
+clockTest("a transaction that one of several has counts once another has it, as deep as that one says", function* () {
+  const chain = new ModelChain(3)
+  const [other, third] = [chain.twin(), chain.twin()]
+  const paid = coin(alice, 1n)
+  chain.mine(paid)
+  chain.mineMany(5)
+  const lacking = (node: ModelChain) => {
+    node.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
+  }
+  const by = (...nodes: readonly [ModelChain, ...Array<ModelChain>]) => {
+    const { providers } = someProviders(nodes[0].client, ...nodes.slice(1).map(({ client }) => client))
+    return minedTransaction(providers, paid.hash)
+  }
+  other.behind = 2
+  expect(yield* by(chain, other)).toMatchObject({ blockNumber: 4, confirmations: 4 })
+  lacking(other)
+  expect((yield* Effect.flip(by(chain, other))).message).toMatch(/no two providers say the same.*Remedy: try again/)
+  expect((yield* Effect.flip(by(other, chain))).message).toMatch(/no two providers say the same/)
+  expect(yield* by(chain, other, third)).toMatchObject({ confirmations: 6 })
+  lacking(third)
+  expect(yield* by(chain, other, third)).toBeUndefined()
+  other.failure = "timeout"
+  expect(yield* Effect.flip(by(chain, other))).toMatchObject({ reason: "inconsistent" })
+})
 
-it.effect("where one decides alone, another one that disagrees now is not outvoted", () =>
-  Effect.gen(function* () {
-    const chain = new ModelChain(3)
-    const other = chain.twin()
-    const paid = coin(alice, 1n)
-    chain.mine(paid)
-    chain.mineMany(5)
-    other.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
-    const some = someProviders(chain.client, other.client)
-    const providers = { ...some.providers, decidesAlone: () => true }
-    expect(yield* Effect.flip(minedTransaction(providers, paid.hash))).toMatchObject({ reason: "inconsistent" })
-    other.failure = "timeout"
-    expect(yield* minedTransaction(providers, paid.hash)).toMatchObject({ confirmations: 6 })
-  })
-)
+clockTest("where one decides alone, another one that disagrees now is not outvoted", function* () {
+  const chain = new ModelChain(3)
+  const other = chain.twin()
+  const paid = coin(alice, 1n)
+  chain.mine(paid)
+  chain.mineMany(5)
+  other.distort = ({ method }, answer) => (method === "eth_getTransactionReceipt" ? null : answer)
+  const some = someProviders(chain.client, other.client)
+  const providers = { ...some.providers, decidesAlone: () => true }
+  expect(yield* Effect.flip(minedTransaction(providers, paid.hash))).toMatchObject({ reason: "inconsistent" })
+  other.failure = "timeout"
+  expect(yield* minedTransaction(providers, paid.hash)).toMatchObject({ confirmations: 6 })
+})

@@ -6,6 +6,7 @@ import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { readRange } from "../../../src/Chains/scan/readRange.ts"
 import { contractsOf } from "../../../src/Chains/scan/transfers.ts"
 import type { ChainName } from "../../../src/Domain/Chain.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { address, alice, bridged, usdc, withTokens } from "../around.ts"
 import {
   capped,
@@ -74,22 +75,18 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect("is read completely where one address alone gets too many", () =>
-    Effect.gen(function* () {
-      const chain = flooded(capped(20), ...Array.from({ length: 30 }, () => token(usdc, alice, 1n)))
-      expect((yield* read(chain, 2)).length).toBe(32)
-      expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1 })
-    })
-  )
+  clockTest("is read completely where one address alone gets too many", function* () {
+    const chain = flooded(capped(20), ...Array.from({ length: 30 }, () => token(usdc, alice, 1n)))
+    expect((yield* read(chain, 2)).length).toBe(32)
+    expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1 })
+  })
 
-  it.effect("is read by the receipts of its transactions where those of a block are not served", () =>
-    Effect.gen(function* () {
-      const chain = flooded(capped(100), ...noise(101))
-      chain.unserved.add("eth_getBlockReceipts")
-      expect(yield* read(chain, 10_001)).toEqual(money)
-      expect(callsOf(chain)).toMatchObject({ eth_getTransactionReceipt: 103 })
-    })
-  )
+  clockTest("is read by the receipts of its transactions where those of a block are not served", function* () {
+    const chain = flooded(capped(100), ...noise(101))
+    chain.unserved.add("eth_getBlockReceipts")
+    expect(yield* read(chain, 10_001)).toEqual(money)
+    expect(callsOf(chain)).toMatchObject({ eth_getTransactionReceipt: 103 })
+  })
 
   it.effect.each([
     ["lack one", (receipts: ReadonlyArray<object>) => receipts.slice(0, -1)],
@@ -114,71 +111,59 @@ describe("a block with more logs than a provider gives at once", () => {
     })
   )
 
-  it.effect("is not read from receipts whose logs do not explain the block's bloom", () =>
-    Effect.gen(function* () {
-      const chain = flooded(capped(100), ...noise(101))
-      chain.distort = ({ method }, answer) =>
-        method === "eth_getBlockByHash" ? { ...(answer as object), logsBloom: `0x${"f".repeat(512)}` } : answer
-      const error = yield* Effect.flip(read(chain, 10_001))
-      expect(error.message).toContain("block 11 has logs that no receipt has")
-    })
-  )
+  clockTest("is not read from receipts whose logs do not explain the block's bloom", function* () {
+    const chain = flooded(capped(100), ...noise(101))
+    chain.distort = ({ method }, answer) =>
+      method === "eth_getBlockByHash" ? { ...(answer as object), logsBloom: `0x${"f".repeat(512)}` } : answer
+    const error = yield* Effect.flip(read(chain, 10_001))
+    expect(error.message).toContain("block 11 has logs that no receipt has")
+  })
 
-  it.effect("fails with its number where every way is refused", () =>
-    Effect.gen(function* () {
-      const chain = flooded(capped(100), ...noise(101))
-      chain.unserved.add("eth_getBlockReceipts").add("eth_getTransactionReceipt")
-      const error = yield* Effect.flip(read(chain, 10_001))
-      expect(error).toMatchObject({ reason: "refused" })
-      expect((error as RpcError).summary).toMatch(
-        /^every way to read the logs of block 11 at model failed \(refused\)\. Remedy: /
-      )
-    })
-  )
+  clockTest("fails with its number where every way is refused", function* () {
+    const chain = flooded(capped(100), ...noise(101))
+    chain.unserved.add("eth_getBlockReceipts").add("eth_getTransactionReceipt")
+    const error = yield* Effect.flip(read(chain, 10_001))
+    expect(error).toMatchObject({ reason: "refused" })
+    expect((error as RpcError).summary).toMatch(
+      /^every way to read the logs of block 11 at model failed \(refused\)\. Remedy: /
+    )
+  })
 
-  it.effect("is read from its receipts after a timeout only when the provider failed the last time too", () =>
-    Effect.gen(function* () {
-      const chain = flooded(capped(10_000))
-      const isWhole = ({ method, params: [filter] }: RpcRequest) =>
-        method === "eth_getLogs" && Object.hasOwn(filter as object, "fromBlock")
-      const { counters, host, sendEach } = chain.client
-      const client = makeClient({
-        counters,
-        host,
-        sendEach: (calls) =>
-          calls.some(isWhole)
-            ? new RpcError({ host, method: "eth_getLogs", reason: "timeout", detail: "" })
-            : sendEach(calls)
-      })
-      expect(yield* Effect.flip(read(chain, 600, { client }))).toMatchObject({ reason: "timeout" })
-      expect(chain.batches).toEqual([])
-      expect((yield* read(chain, 600, { client, stuck: true })).sort()).toEqual([...money].sort())
+  clockTest("is read from its receipts after a timeout only when the provider failed the last time too", function* () {
+    const chain = flooded(capped(10_000))
+    const isWhole = ({ method, params: [filter] }: RpcRequest) =>
+      method === "eth_getLogs" && Object.hasOwn(filter as object, "fromBlock")
+    const { counters, host, sendEach } = chain.client
+    const client = makeClient({
+      counters,
+      host,
+      sendEach: (calls) =>
+        calls.some(isWhole)
+          ? new RpcError({ host, method: "eth_getLogs", reason: "timeout", detail: "" })
+          : sendEach(calls)
     })
-  )
+    expect(yield* Effect.flip(read(chain, 600, { client }))).toMatchObject({ reason: "timeout" })
+    expect(chain.batches).toEqual([])
+    expect((yield* read(chain, 600, { client, stuck: true })).sort()).toEqual([...money].sort())
+  })
 })
 
 describe("a response with a round number of logs", () => {
-  it.effect("of several blocks may be truncated, and is not used", () =>
-    Effect.gen(function* () {
-      const chain = flooded(cut(1_000), ...noise(1_001))
-      chain.mine()
-      expect(yield* Effect.flip(read(chain, 600))).toMatchObject({ reason: "range", method: "eth_getLogs" })
-    })
-  )
+  clockTest("of several blocks may be truncated, and is not used", function* () {
+    const chain = flooded(cut(1_000), ...noise(1_001))
+    chain.mine()
+    expect(yield* Effect.flip(read(chain, 600))).toMatchObject({ reason: "range", method: "eth_getLogs" })
+  })
 
-  it.effect("of one block is read from its receipts, and may turn out complete", () =>
-    Effect.gen(function* () {
-      const chain = flooded(cut(5_000), ...noise(998))
-      expect((yield* read(chain, 600)).sort()).toEqual([...money].sort())
-      expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1 })
-    })
-  )
+  clockTest("of one block is read from its receipts, and may turn out complete", function* () {
+    const chain = flooded(cut(5_000), ...noise(998))
+    expect((yield* read(chain, 600)).sort()).toEqual([...money].sort())
+    expect(callsOf(chain)).toMatchObject({ eth_getLogs: 1, eth_getBlockReceipts: 1 })
+  })
 
-  it.effect("costs no further call when the number is not round", () =>
-    Effect.gen(function* () {
-      const chain = flooded(cut(5_000), ...noise(1_999))
-      expect(yield* read(chain, 600)).toEqual(money)
-      expect(callsOf(chain)).toEqual({ eth_getLogs: 1, eth_getBlockByNumber: 1 })
-    })
-  )
+  clockTest("costs no further call when the number is not round", function* () {
+    const chain = flooded(cut(5_000), ...noise(1_999))
+    expect(yield* read(chain, 600)).toEqual(money)
+    expect(callsOf(chain)).toEqual({ eth_getLogs: 1, eth_getBlockByNumber: 1 })
+  })
 })

@@ -5,6 +5,7 @@ import { transferTopic } from "../../../src/Chains/rpc/methods.ts"
 import { readRange } from "../../../src/Chains/scan/readRange.ts"
 import { contractsOf } from "../../../src/Chains/scan/transfers.ts"
 import type { ChainName } from "../../../src/Domain/Chain.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { bloomOf } from "../../sim/bloom.ts"
 import { alice, usdc, withTokens } from "../around.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
@@ -25,15 +26,13 @@ const readAbove = (chain: ModelChain, name: ChainName, number: number, other?: M
   })
 }
 
-it.effect("native transfers of failed transactions are left out, over several batches of receipts", () =>
-  Effect.gen(function* () {
-    const chain = new ModelChain(10)
-    const fails = (i: number) => i === 3 || i === 57
-    chain.mine(...Array.from({ length: 120 }, (_, i) => coin(alice, BigInt(i + 1), { fails: fails(i) })))
-    const expected = Array.from({ length: 120 }, (_, i) => BigInt(i + 1)).filter((_, i) => !fails(i))
-    expect((yield* readAbove(chain, "ethereum", 10)).map(({ amount }) => amount)).toEqual(expected)
-  })
-)
+clockTest("native transfers of failed transactions are left out, over several batches of receipts", function* () {
+  const chain = new ModelChain(10)
+  const fails = (i: number) => i === 3 || i === 57
+  chain.mine(...Array.from({ length: 120 }, (_, i) => coin(alice, BigInt(i + 1), { fails: fails(i) })))
+  const expected = Array.from({ length: 120 }, (_, i) => BigInt(i + 1)).filter((_, i) => !fails(i))
+  expect((yield* readAbove(chain, "ethereum", 10)).map(({ amount }) => amount)).toEqual(expected)
+})
 
 it.effect.each([["transactionHash"], ["blockHash"]] as const)("a receipt with another %s fails the range", ([field]) =>
   Effect.gen(function* () {
@@ -45,45 +44,39 @@ it.effect.each([["transactionHash"], ["blockHash"]] as const)("a receipt with an
   })
 )
 
-it.effect("token transfers have the time of their block, over several batches of headers", () =>
-  Effect.gen(function* () {
+clockTest("token transfers have the time of their block, over several batches of headers", function* () {
+  const chain = new ModelChain(10)
+  for (let i = 11; i <= 130; i++) chain.mine(token(usdc, alice, BigInt(i)))
+  const transfers = yield* readAbove(chain, "base", 10)
+  expect(transfers.map(({ amount, blockNumber, blockTime }) => [amount, blockNumber, blockTime])).toEqual(
+    chain.blocks.slice(11).map(({ number, time }) => [BigInt(number), number, time])
+  )
+})
+
+clockTest("a range begins above the block that was read before, and ends with its last one", function* () {
+  for (const name of ["ethereum", "base"] as const) {
     const chain = new ModelChain(10)
-    for (let i = 11; i <= 130; i++) chain.mine(token(usdc, alice, BigInt(i)))
-    const transfers = yield* readAbove(chain, "base", 10)
-    expect(transfers.map(({ amount, blockNumber, blockTime }) => [amount, blockNumber, blockTime])).toEqual(
-      chain.blocks.slice(11).map(({ number, time }) => [BigInt(number), number, time])
+    for (let i = 11; i <= 35; i++) chain.mine(token(usdc, alice, BigInt(i)))
+    expect((yield* readAbove(chain, name, 12)).map(({ blockNumber }) => blockNumber)).toEqual(
+      Array.from({ length: 23 }, (_, i) => 13 + i)
     )
-  })
-)
+    expect((yield* readAbove(chain, name, 34)).map(({ blockNumber }) => blockNumber)).toEqual([35])
+  }
+})
 
-it.effect("a range begins above the block that was read before, and ends with its last one", () =>
-  Effect.gen(function* () {
-    for (const name of ["ethereum", "base"] as const) {
-      const chain = new ModelChain(10)
-      for (let i = 11; i <= 35; i++) chain.mine(token(usdc, alice, BigInt(i)))
-      expect((yield* readAbove(chain, name, 12)).map(({ blockNumber }) => blockNumber)).toEqual(
-        Array.from({ length: 23 }, (_, i) => 13 + i)
-      )
-      expect((yield* readAbove(chain, name, 34)).map(({ blockNumber }) => blockNumber)).toEqual([35])
+clockTest("logs of a block below or above the range fail it", function* () {
+  for (const range of [{ fromBlock: "0xb" }, { toBlock: "0xd" }]) {
+    const chain = new ModelChain(10)
+    for (let i = 11; i <= 12; i++) chain.mine(token(usdc, alice, BigInt(i)))
+    // For this node, a range is one block longer.
+    chain.intercept = (batch) => {
+      if (chain.height === 12) chain.mine(token(usdc, alice, 13n))
+      for (const { method, params } of batch) if (method === "eth_getLogs") Object.assign(params[0] as object, range)
     }
-  })
-)
-
-it.effect("logs of a block below or above the range fail it", () =>
-  Effect.gen(function* () {
-    for (const range of [{ fromBlock: "0xb" }, { toBlock: "0xd" }]) {
-      const chain = new ModelChain(10)
-      for (let i = 11; i <= 12; i++) chain.mine(token(usdc, alice, BigInt(i)))
-      // For this node, a range is one block longer.
-      chain.intercept = (batch) => {
-        if (chain.height === 12) chain.mine(token(usdc, alice, 13n))
-        for (const { method, params } of batch) if (method === "eth_getLogs") Object.assign(params[0] as object, range)
-      }
-      const { detail } = yield* Effect.flip(readAbove(chain, "base", 11))
-      expect(detail).toMatch(/^a log of block 1[13] came for another range$/)
-    }
-  })
-)
+    const { detail } = yield* Effect.flip(readAbove(chain, "base", 11))
+    expect(detail).toMatch(/^a log of block 1[13] came for another range$/)
+  }
+})
 
 /** Every block's bloom promises a token for alice, and the logs of ranges are left out. */
 const promising = (chain: ModelChain) => {
@@ -94,8 +87,9 @@ const promising = (chain: ModelChain) => {
   }
 }
 
-it.effect("logs that a bloom promises are not believed to be absent by a node that does not have the block", () =>
-  Effect.gen(function* () {
+clockTest(
+  "logs that a bloom promises are not believed to be absent by a node that does not have the block",
+  function* () {
     const chain = new ModelChain(10)
     chain.mine(token(usdc, alice, 5n))
     promising(chain)
@@ -107,11 +101,12 @@ it.effect("logs that a bloom promises are not believed to be absent by a node th
       return asked++ === 0 ? distort?.(call, answer) : null
     }
     expect(yield* Effect.flip(readAbove(chain, "base", 10))).toMatchObject({ reason: "missing" })
-  })
+  }
 )
 
-it.effect("logs that a bloom promises are read from another provider, and from the same one where that fails", () =>
-  Effect.gen(function* () {
+clockTest(
+  "logs that a bloom promises are read from another provider, and from the same one where that fails",
+  function* () {
     for (const name of ["ethereum", "base"] as const) {
       const chain = new ModelChain(10)
       chain.mine(token(usdc, alice, 5n))
@@ -125,5 +120,5 @@ it.effect("logs that a bloom promises are read from another provider, and from t
       chain.mine()
       expect(yield* readAbove(chain, name, 11, other)).toEqual([])
     }
-  })
+  }
 )

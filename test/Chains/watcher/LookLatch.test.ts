@@ -1,8 +1,9 @@
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect } from "@effect/vitest"
 import { Effect, Fiber, TestClock } from "effect"
 import { LookLatch } from "../../../src/Chains/watcher/watcherState.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { readChain } from "../../../src/Payments/addresses/sweepOperations.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { address, alice, forget, readTo } from "../around.ts"
 import { committedTo, pay, watch } from "../world.ts"
 import { onChain } from "./onChain.ts"
@@ -13,29 +14,25 @@ const isOver = (fiber: Fiber.RuntimeFiber<void>) =>
   Effect.flatMap(Effect.yieldNow(), () => Effect.map(Fiber.poll(fiber), (exit) => exit._tag === "Some"))
 
 describe("the end of the next tick", () => {
-  it.scoped("ends the wait of all earlier callers; later ones wait for the tick after", () =>
-    Effect.gen(function* () {
-      const look = new LookLatch()
-      const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
-      yield* Effect.yieldNow()
-      look.end()
-      yield* Fiber.joinAll([first, second])
-      const later = yield* Effect.fork(look.wait)
-      expect(yield* isOver(later)).toBe(false)
-      look.end()
-      yield* Fiber.join(later)
-    })
-  )
+  clockTest("ends the wait of all earlier callers; later ones wait for the tick after", function* () {
+    const look = new LookLatch()
+    const [first, second] = [yield* Effect.fork(look.wait), yield* Effect.fork(look.wait)]
+    yield* Effect.yieldNow()
+    look.end()
+    yield* Fiber.joinAll([first, second])
+    const later = yield* Effect.fork(look.wait)
+    expect(yield* isOver(later)).toBe(false)
+    look.end()
+    yield* Fiber.join(later)
+  })
 
-  it.scoped("is waited for two seconds at most", () =>
-    Effect.gen(function* () {
-      const waits = yield* Effect.fork(new LookLatch().wait)
-      yield* TestClock.adjust("1999 millis")
-      expect(yield* isOver(waits)).toBe(false)
-      yield* TestClock.adjust("1 millis")
-      yield* Fiber.join(waits)
-    })
-  )
+  clockTest("is waited for two seconds at most", function* () {
+    const waits = yield* Effect.fork(new LookLatch().wait)
+    yield* TestClock.adjust("1999 millis")
+    expect(yield* isOver(waits)).toBe(false)
+    yield* TestClock.adjust("1 millis")
+    yield* Fiber.join(waits)
+  })
 
   onChain("comes at once on an idle chain when a payment is about to be created there", function* (chain) {
     yield* watch

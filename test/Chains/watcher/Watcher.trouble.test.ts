@@ -5,6 +5,7 @@ import { RpcError } from "../../../src/Chains/rpc/RpcError.ts"
 import { codeExceptionsAsErrors, storeDefectsAsDefects } from "../../../src/Chains/watcher/Watcher.ts"
 import { Chains } from "../../../src/Chains.ts"
 import { StoreUnavailable } from "../../../src/Sql.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import {
   alice,
@@ -248,22 +249,16 @@ describe("a defect while a response of a provider is processed", () => {
     })
   )
 
-  it.effect("ends the process if it is any other defect", () =>
-    Effect.gen(function* () {
-      const bug = new Error("a bug")
-      expect(yield* asExit(Effect.die(bug))).toEqual(Exit.die(bug))
-    })
-  )
+  clockTest("ends the process if it is any other defect", function* () {
+    const bug = new Error("a bug")
+    expect(yield* asExit(Effect.die(bug))).toEqual(Exit.die(bug))
+  })
 
-  it.effect("ends the process if it comes from the database, whatever it is", () =>
-    Effect.gen(function* () {
-      const bug = new TypeError("a bug in a command")
-      const { write } = storeDefectsAsDefects({ write: () => Effect.die(bug) })
-      const exit = yield* asExit(Effect.orDie(write(Effect.void)))
-      expect(Exit.isFailure(exit) && Cause.isDie(exit.cause)).toBe(true)
-      expect(String(Exit.isFailure(exit) && Cause.pretty(exit.cause, { renderErrorCause: true }))).toContain(
-        bug.message
-      )
-    })
-  )
+  clockTest("ends the process if it comes from the database, whatever it is", function* () {
+    const bug = new TypeError("a bug in a command")
+    const { write } = storeDefectsAsDefects({ write: () => Effect.die(bug) })
+    const exit = yield* asExit(Effect.orDie(write(Effect.void)))
+    expect(Exit.isFailure(exit) && Cause.isDie(exit.cause)).toBe(true)
+    expect(String(Exit.isFailure(exit) && Cause.pretty(exit.cause, { renderErrorCause: true }))).toContain(bug.message)
+  })
 })

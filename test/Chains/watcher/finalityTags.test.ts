@@ -5,6 +5,7 @@ import { findTagged } from "../../../src/Chains/watcher/finalityTags.ts"
 import { examinePolicies } from "../../../src/Doctor/chains.ts"
 import { Reader } from "../../../src/Sql.ts"
 import { change } from "../../lib/rows.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
 import { alice, health, second, upTo, usdc, watchedPayment, withTokens, withTwo } from "../around.ts"
 import { ModelChain, token } from "../ModelChain.ts"
@@ -64,21 +65,19 @@ describe("a tag that a policy requires", () => {
     yield* until(health, (state) => state !== undefined && state.reason === undefined)
   })
 
-  it.effect("makes doctor fail if no provider knows it", () =>
-    Effect.gen(function* () {
-      const first = new ModelChain(10)
-      const other = first.twin()
-      const head = { number: 10, hash: "", parentHash: "", time: 0, logsBloom: undefined }
-      const look = examinePolicies(settings, [
-        { client: first.client, head },
-        { client: other.client, head }
-      ])
-      expect(yield* look).toMatchObject([{ status: "fail", name: "ethereum.test policy finalized" }])
-      other.finalized = 7
-      expect(yield* look).toMatchObject([{ status: "ok", finding: "the newest finalized block is 7" }])
-      expect(yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head }])).toEqual([])
-    })
-  )
+  clockTest("makes doctor fail if no provider knows it", function* () {
+    const first = new ModelChain(10)
+    const other = first.twin()
+    const head = { number: 10, hash: "", parentHash: "", time: 0, logsBloom: undefined }
+    const look = examinePolicies(settings, [
+      { client: first.client, head },
+      { client: other.client, head }
+    ])
+    expect(yield* look).toMatchObject([{ status: "fail", name: "ethereum.test policy finalized" }])
+    other.finalized = 7
+    expect(yield* look).toMatchObject([{ status: "ok", finding: "the newest finalized block is 7" }])
+    expect(yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head }])).toEqual([])
+  })
 })
 
 it.effect.each([

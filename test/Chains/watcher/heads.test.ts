@@ -1,6 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, TestClock } from "effect"
 import { Heads } from "../../../src/Chains/providers/Heads.ts"
+import { clockTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { headerOf } from "../../sim/shapes.ts"
 import { alice, health, second, upTo, watchedPayment, withTwo } from "../around.ts"
@@ -39,8 +40,9 @@ onTwo(
   }
 )
 
-it.effect("a head that a provider raises step by step, each below the checked difference, is not believed", () =>
-  Effect.gen(function* () {
+clockTest(
+  "a head that a provider raises step by step, each below the checked difference, is not believed",
+  function* () {
     const other = new ModelChain(10)
     const { provider, providers } = someProviders(other.client, other.client)
     const heads = new Heads(providers, 3)
@@ -54,7 +56,7 @@ it.effect("a head that a provider raises step by step, each below the checked di
     expect((yield* check(1_810, 910))._tag).toBe("Right")
     expect((yield* check(2_700, 1_810))._tag).toBe("Right")
     expect((yield* check(2_900, 2_700))._tag).toBe("Left")
-  })
+  }
 )
 
 it.effect.each([
