@@ -274,6 +274,7 @@ liveTest("gives up a transaction once what has used its nonce is as deep as the 
   yield* scene.local.rpc("anvil_dropAllTransactions")
   yield* scene.sendFrom(scene.sponsor, { to: someone() })
   yield* scene.local.mine()
+  asked = 0
   // It has looked how deep that is, and goes on to look.
   yield* untilTrue(sending, () => asked >= 2)
   expect(yield* Fiber.poll(sending)).toEqual(Option.none())
