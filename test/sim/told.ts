@@ -43,8 +43,6 @@ const second = 1_000
 export class Story {
   /** The transactions by the names that steps have for them. */
   readonly #sent = new Map<string, Transaction>()
-  /** The calls to each provider by when the last mark was set. */
-  #mark = new Map<SimProvider, ReadonlyMap<string, number>>()
   /** Providers that were to leave out logs. */
   readonly silenced = new Set<SimProvider>()
 
@@ -101,16 +99,8 @@ export class Story {
     return sent.hash
   }
 
-  mark(): void {
-    const all = this.world.places.flatMap(({ providers }) => providers)
-    this.#mark = new Map(all.map((one) => [one, new Map(one.calls)]))
-  }
-
-  callsSince(method: RegExp, provider: SimProvider): number {
-    const before = this.#mark.get(provider)
-    return [...provider.calls]
-      .filter(([name]) => method.test(name))
-      .reduce((sum, [name, count]) => sum + count - (before?.get(name) ?? 0), 0)
+  calls(method: RegExp, provider: SimProvider): number {
+    return [...provider.calls].filter(([name]) => method.test(name)).reduce((sum, [, count]) => sum + count, 0)
   }
 
   /** A lie that no answer shows leaves a story of nothing. */
@@ -333,10 +323,7 @@ export const seeHealth = ({
     expect(Object.fromEntries(unhealthy ?? [])).toEqual(Object.fromEntries(reasons))
   })
 
-/** From here on calls are counted. */
-export const mark: Told = told("mark", [], (story) => story.mark())
-
-/** How many calls of some methods there were since the mark, to one provider, or to all of all chains. */
+/** How many calls of some methods there were so far, to one provider, or to all of all chains. */
 export const seeCalls = (
   method: RegExp,
   { atLeast = 0, atMost, on, to }: On & { readonly to?: number; readonly atLeast?: number; readonly atMost?: number }
@@ -344,7 +331,7 @@ export const seeCalls = (
   told("seeCalls", [method, to, atLeast, atMost, on], (story) => {
     const all = story.world.places.flatMap(({ providers }) => providers)
     const asked = to === undefined ? all : [story.provider(to, on)]
-    const calls = asked.reduce((sum, one) => sum + story.callsSince(method, one), 0)
+    const calls = asked.reduce((sum, one) => sum + story.calls(method, one), 0)
     expect(calls).toBeGreaterThanOrEqual(atLeast)
     if (atMost !== undefined) expect(calls).toBeLessThanOrEqual(atMost)
   })
