@@ -28,7 +28,8 @@ const openFrom = (url: string, localAddress: string) =>
     asked.on("error", () => resume(Effect.succeed({ asked, status: 0, isOpen: () => false })))
   })
 
-const count = process.env["TEST_MODE"] === "long" ? 10_000 : 3_000
+const { TEST_MODE } = process.env
+const count = TEST_MODE === "long" ? 10_000 : 3_000
 
 /** Bytes that ten thousand requests may take, with their clients, which are in this process too. */
 const mostMemory = 400 * 1024 * 1024
