@@ -1,12 +1,11 @@
 import { describe, expect } from "@effect/vitest"
-import { Duration, Effect, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
 import { waitsForSecond } from "../../../src/Chains/corroboration/corroborate.ts"
 import { change, rows } from "../../lib/rows.ts"
-import { alice, bridged, health, next, second, upTo, usdc, watchedPayment } from "../around.ts"
-import { stateOf, watchedUsdc } from "../lying.ts"
+import { alice, health, next, upTo, usdc, watchedPayment } from "../around.ts"
 import { coin, type ModelChain, token } from "../ModelChain.ts"
 import { Announced, nextCommit, pass, paymentById, until } from "../world.ts"
-import { corroborated, mineOn, openScene, scene, seconds } from "./scene.ts"
+import { corroborated, openScene, scene, seconds } from "./scene.ts"
 
 const two = { nodes: 2 }
 const elsewhere = `0x${"1".repeat(64)}`
@@ -130,103 +129,6 @@ describe("a receipt that one provider has reported", () => {
     expect(yield* corroborated).toEqual([0])
   })
 
-  openScene("is decided by a sole one after ten silent minutes, and health says so", two, function* (first, other) {
-    yield* watchedPayment(alice)
-    other.failure = "unreachable"
-    yield* next(first, token(usdc, alice, 5n))
-    yield* nextOnes(first, 4)
-    yield* pass("9 minutes")
-    expect(yield* corroborated).toEqual([0])
-    expect((yield* health)?.reason).toContain("payments wait for one (1), each for")
-    yield* pass("2 minutes")
-    expect(yield* corroborated).toEqual([1])
-    const now = yield* health
-    expect(now?.reason).toMatch(/one provider decides alone: .* since \S+Z; payments that waited for one: 1\. Remedy/)
-    expect(now?.decidesAloneSeconds).toBeGreaterThanOrEqual(600)
-    expect(now?.providers).toEqual([
-      { host: "model", healthy: true },
-      { host: "model", healthy: false, reason: expect.stringContaining("unreachable") }
-    ])
-    // What comes from now on waits for no other provider.
-    yield* next(first, token(usdc, alice, 5n))
-    yield* nextOnes(first, 4)
-    expect(yield* corroborated).toEqual([1, 1])
-    other.failure = undefined
-    yield* next(first, token(usdc, alice, 5n))
-    yield* nextOnes(first, 80)
-    expect(yield* corroborated).toEqual([1, 1, 1])
-    expect((yield* health)?.reason).toBeUndefined()
-  })
-
-  const impatient = { ...two, payments: { soleProviderPatience: Duration.minutes(2) } }
-  openScene("is decided once one decides alone, however long it has waited", impatient, function* (first, other) {
-    withReceipt(other, () => null)
-    yield* watchedPayment(alice)
-    yield* next(first, token(usdc, alice, 5n))
-    yield* nextOnes(first, 4)
-    // It is asked about after 8.5 minutes, and after 17.
-    yield* pass("9 minutes")
-    other.failure = "unreachable"
-    for (let minute = 0; minute < 3; minute++) {
-      expect(yield* corroborated).toEqual([0])
-      first.mineMany(10)
-      yield* pass("1 minute")
-    }
-    expect(yield* corroborated).toEqual([1])
-  })
-
-  scene("is decided by one alone until the other one is back, also on an idle chain", two, function* (first, other) {
-    const { id } = yield* watchedUsdc()
-    other.failure = "unreachable"
-    yield* mineOn([first], 3)
-    first.mine(token(usdc, alice, 5n))
-    first.mineMany(5)
-    yield* pass("13 minutes")
-    expect(yield* stateOf(id)).toBe("confirmed 5")
-    expect((yield* health)?.decidesAloneSeconds).toBeGreaterThanOrEqual(600)
-    other.failure = undefined
-    yield* pass("5 minutes")
-    expect(yield* health).not.toHaveProperty("decidesAloneSeconds")
-    expect(yield* health).not.toHaveProperty("reason")
-  })
-
-  openScene("waits where the other has its transaction with more coins", two, function* (first, other) {
-    const value = (coins: bigint) => `0x${coins.toString(16)}`
-    first.distort = ({ method }, answer) =>
-      method === "eth_getBlockByNumber" || method === "eth_getTransactionByHash"
-        ? JSON.parse(JSON.stringify(answer).replaceAll(`"value":"${value(6n)}"`, `"value":"${value(1n)}"`))
-        : answer
-    yield* watchedPayment(alice)
-    yield* next(first, coin(alice, 6n))
-    yield* nextOnes(first, 4)
-    yield* upTo(15)
-    expect(yield* rows("SELECT amount, corroborated, denied_by FROM receipts")).toEqual([
-      { amount: "1", corroborated: 0, denied_by: "model" }
-    ])
-    expect(other.count("eth_getTransactionReceipt")).toBeGreaterThan(0)
-  })
-
-  for (const [title, edit, found] of [
-    ["amount", { data: `0x${"1".padStart(64, "0")}` }, { amount: "1", currency: "USDC" }],
-    ["token", { address: bridged }, { amount: "5", currency: "USDC.e" }]
-  ] as const) {
-    openScene(`is refuted by two where its ${title} is wrong, and counts as others have it`, two, function* (first) {
-      first.distort = ({ method }, answer) =>
-        method === "eth_getLogs" ? (answer as ReadonlyArray<object>).map((log) => ({ ...log, ...edit })) : answer
-      yield* watchedPayment(alice)
-      first.mine(token(usdc, alice, 5n))
-      first.mineMany(30)
-      yield* seconds(100)
-      yield* upTo(41)
-      expect(
-        yield* rows("SELECT amount, currency, corroborated, canonical, refuted FROM receipts ORDER BY canonical")
-      ).toEqual([
-        { ...found, corroborated: 0, canonical: 0, refuted: 1 },
-        { amount: "5", currency: "USDC", corroborated: 1, canonical: 1, refuted: 0 }
-      ])
-    })
-  }
-
   // Both providers are asked about it after its block was replaced and before the watcher has seen the reorg: their denial
   // is correct, and no provider has lied.
   scene(
@@ -257,27 +159,3 @@ describe("a receipt that one provider has reported", () => {
     }
   )
 })
-
-for (const [title, height] of [
-  ["below the receipt's block", 10],
-  ["at the receipt's block, which has no confirmations", 11]
-] as const) {
-  openScene(
-    `a node that has stopped ${title} gets a cooldown, also each time it comes back, and delays no receipt forever`,
-    { nodes: 2, place: 1, apart: true },
-    function* (stopped, first) {
-      yield* watchedPayment(alice)
-      yield* next(first, token(usdc, alice, 5n))
-      stopped.blocks.push(...first.blocks.slice(11, height + 1))
-      yield* nextOnes(first, 3)
-      yield* Effect.raceFirst(
-        until(health, (state) => state?.providers[1]?.reason?.includes("behind") === true),
-        Effect.forever(second)
-      )
-      expect(yield* corroborated).toEqual([0])
-      // The receipt is in backoff: its wait doubles each time.
-      yield* pass("20 minutes")
-      expect(yield* corroborated).toEqual([1])
-    }
-  )
-}

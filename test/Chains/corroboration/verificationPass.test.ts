@@ -32,16 +32,6 @@ const contradictThird = Effect.flatMap(Chains, ({ exclusively }) =>
   )
 )
 
-/** A block above 10 pays alice, and becomes final; tags, and the pass with them, run at their own interval. */
-const finalPayment = (chain: ModelChain) =>
-  Effect.gen(function* () {
-    yield* watchedPayment(alice)
-    chain.mine(token(usdc, alice, 5n))
-    chain.mineMany(30)
-    yield* seconds(100)
-    yield* upTo(41)
-  })
-
 describe("the verification pass", () => {
   openScene("makes orphaned receipts count again that are on the chain", one, function* (chain) {
     yield* watchedPayment(alice)
@@ -52,63 +42,6 @@ describe("the verification pass", () => {
     yield* seconds(70)
     yield* upTo(41)
     expect(yield* canonical).toEqual([["5", 1]])
-  })
-
-  openScene("finds what the first provider left out also when the second one serves by then", two, function* (first) {
-    withholdingLogs(first)
-    yield* watchedPayment(alice)
-    first.mine(token(usdc, alice, 5n))
-    yield* readTo(11)
-    first.failure = "unreachable"
-    first.mine()
-    yield* readTo(12)
-    // It is healthy again, and is asked in addition to the serving one.
-    first.failure = undefined
-    first.mineMany(29)
-    yield* seconds(70)
-    yield* upTo(41)
-    expect(yield* canonical).toEqual([["5", 1]])
-  })
-
-  openScene("reads blocks again that are deep, long before a tag makes them final", two, function* (chain) {
-    yield* watchedPayment(alice)
-    chain.finalized = 11
-    chain.mineMany(31)
-    yield* seconds(100)
-    yield* upTo(41)
-    expect(yield* verified).toBe(29)
-  })
-
-  openScene("finds what was left out by a provider that takes fewer blocks at once", two, function* (first, other) {
-    withholdingLogs(first)
-    const widths: Array<number> = []
-    other.intercept = (batch) => {
-      const asked = batch.flatMap(({ method, params: [filter] }) => {
-        const { fromBlock, toBlock } = (filter ?? {}) as { readonly fromBlock?: string; readonly toBlock?: string }
-        return method === "eth_getLogs" && toBlock !== undefined ? [Number(toBlock) - Number(fromBlock) + 1] : []
-      })
-      widths.push(...asked)
-      other.failure = asked.some((blocks) => blocks > 3) ? "range" : undefined
-    }
-    yield* finalPayment(first)
-    expect(Math.max(...widths)).toBeGreaterThan(3)
-    expect(yield* canonical).toEqual([["5", 1]])
-  })
-
-  openScene("finds what was left out in any of many blocks that become deep at once", one, function* (chain) {
-    yield* watchedPayment(alice)
-    withholdingLogs(chain)
-    // Three times the block range.
-    for (const amount of [1n, 2n, 3n]) {
-      chain.mineMany(99)
-      chain.mine(token(usdc, alice, amount))
-    }
-    chain.mineMany(40)
-    yield* Effect.raceFirst(upTo(350), Effect.forever(second))
-    expect(yield* ledger).toEqual([])
-    chain.distort = (_, answer) => answer
-    yield* seconds(70)
-    expect(yield* amounts).toEqual(["1", "2", "3"])
   })
 
   openScene(
