@@ -114,6 +114,7 @@ describe("money without a transaction", () => {
       const point = (number: number, of: string) => ({ number, balance: 1n, nonce: 0, address: of })
       yield* write(Balances.keepRows(network, [point(104, address), point(105, address), point(104, "0xother")]))
       yield* write(CorroborationRepo.refute(network, token("log:9")))
+      expect(yield* rows("SELECT 1 FROM balances")).toHaveLength(3)
       yield* write(CorroborationRepo.refute(network, unattributed(105)))
       expect(yield* rows("SELECT address FROM balances")).toEqual([{ address: "0xother" }])
     }).pipe(Effect.provide(layer))

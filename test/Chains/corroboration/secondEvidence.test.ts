@@ -81,9 +81,12 @@ it("payments wait whose money has no corroborated block times", () => {
     since: undefined
   })
   const oneSided = { undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
-  const answers = dated(receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" })
-  const ballot = counted([answers, answers], oneSided)
+  const { answers } = dated(receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" })
+  // Both show the money by their own states, and differ about its time alone.
+  const both = { answers, shown: oneSided.undated }
+  const ballot = counted([both, both], oneSided)
   expect(ballot.undated).toEqual(new Set(["two"]))
+  expect(ballot.unshown).toEqual(new Set())
   expect(ballot.isDecided).toBe(false)
 })
 
