@@ -175,7 +175,7 @@ liveTest("leaves alone what comes while a plan is made, and an address that no p
   // What is sent from there could not be noted.
   const { publicExtendedKey } = HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'")
   const [address, index] = [hdWallet(publicExtendedKey).address(4_000) as Address, 4_000]
-  yield* chain.payToken({ symbol: "USDC", to: address, amount: 30n * usd })
+  yield* Effect.zipRight(chain.payToken({ symbol: "USDC", to: address, amount: 30n * usd }), chain.mine())
   const isFirst = ({ address }: Plan["moves"][number]) => address === early.address
   yield* signOther("unknown", "plan", (move) => (isFirst(move) ? { ...move, address, index } : move))
   const sent = yield* broadcast("unknown")
