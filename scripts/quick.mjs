@@ -1,7 +1,7 @@
 // The inner loop: types, lint, sizes, and the suites that start no process and take seconds. `npm test` runs everything.
 // Arguments go to vitest: npm run quick -- -t "rounds up"
 import { spawn } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -45,7 +45,10 @@ const long = [
   "test/Http/(bodies|withoutKey).test",
   "test/Portal/(password|flood).test"
 ].map((pattern) => new RegExp(`/${pattern}`))
-const isLong = (path) => long.some((pattern) => pattern.test(path))
+/** Milliseconds of each suite in the last `npm test` here: what took two seconds beside the others is left to it. */
+const noted = join(root, "node_modules/.cache/suites.json")
+const times = existsSync(noted) ? JSON.parse(readFileSync(noted, "utf8")) : {}
+const isLong = (path) => times[relative(root, path)] > 2_000 || long.some((pattern) => pattern.test(path))
 const quick = suites.filter((path) => !isLong(path) && !starts(path)).map((path) => relative(root, path))
 
 const started = performance.now()
