@@ -1,7 +1,6 @@
 // Pictures of every page and state, on a desktop and a phone, in light and dark, in the folder .screenshots. Runs the
 // sandbox, which needs its ports: npm run screenshots [-- WORD …] takes only pictures whose names contain a word, and
-// npm run screenshots -- --readme those of README and docs, in docs/pictures; npm run screenshots -- --style those that
-// test/Portal/style.test.ts compares, without the sandbox.
+// npm run screenshots -- --readme those of README and docs, in docs/pictures.
 import { spawn, spawnSync } from "node:child_process"
 import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
@@ -14,12 +13,6 @@ const tilld = join(root, "dist/tilld.js")
 const folder = join(root, ".screenshots")
 const words = process.argv.slice(2)
 const forReadme = words.includes("--readme")
-
-if (words.includes("--style")) {
-  const env = { ...process.env, RENEW_PICTURES: "1" }
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", "test/Portal/style.test.ts"]
-  process.exit(spawnSync(process.execPath, vitest, { cwd: root, env, stdio: "inherit" }).status ?? 1)
-}
 
 // A payment on optimism stays between seen and confirmed while its pictures are taken.
 const env = {

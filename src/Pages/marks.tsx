@@ -12,10 +12,8 @@ const strokes = {
   copy: "M10.5 9h8a1.5 1.5 0 0 1 1.5 1.5v8a1.5 1.5 0 0 1-1.5 1.5h-8A1.5 1.5 0 0 1 9 18.5v-8A1.5 1.5 0 0 1 10.5 9zM5.5 15A1.5 1.5 0 0 1 4 13.5v-8A1.5 1.5 0 0 1 5.5 4h8A1.5 1.5 0 0 1 15 5.5",
   external: "M13 5h6v6M19 5l-9 9M16 14v5H5V8h5"
 } as const
-type MarkName = keyof typeof strokes
-export const markNames = Object.keys(strokes) as ReadonlyArray<MarkName>
 
-export const Mark = ({ of }: { readonly of: MarkName }) => (
+export const Mark = ({ of }: { readonly of: keyof typeof strokes }) => (
   <svg class="mark" viewBox="0 0 24 24" aria-hidden="true">
     <path d={strokes[of]} />
   </svg>
@@ -35,7 +33,6 @@ const figures: Readonly<Record<ChainName | Token, string>> = {
   WBTC: "M8.5 6.5h4.6a2.9 2.9 0 0 1 1.7 5.2 3.1 3.1 0 0 1-1.4 5.8H8.5zm2.4 2.1v2.2h1.9a1.1 1.1 0 0 0 0-2.2zm0 4.2v2.6h2.2a1.3 1.3 0 0 0 0-2.6z",
   MATIC: "M6.5 17.5v-11H9l3 4.6 3-4.6h2.5v11H15v-6.7l-3 4.5-3-4.5v6.7z"
 }
-export const discNames = Object.keys(figures) as ReadonlyArray<keyof typeof figures>
 
 /** The mark of a network or a currency. */
 export const Disc = ({ of }: { readonly of: ChainName | Token }) => (

@@ -18,9 +18,9 @@ liveSuite(portalApp, "the pages of an account", (_, it) => {
     [["", "/payments", "/payments?status=nonsense", "/payments/:id", "/payments/new"]],
     [["/exceptions?status=all", "/exceptions/:id", "/simulate", "/quotes", "/health", "/accounts", "/accounts/new"]],
     [["/keys", "/keys/new", "/keys/:id", "/keys/:id/revoke", "/requests"]],
-    [["/webhooks", "/webhooks/new", "/webhooks/:id", "/webhooks/:id/delete"]],
+    [["/webhooks", "/webhooks/new", "/webhooks/default-secret", "/webhooks/:id", "/webhooks/:id/delete"]],
     [["/deliveries", "/deliveries/resend-range", "/deliveries/:id", "/deliveries?status=dead"]],
-    [["/settings", "/audit", "/people", "/nothing"]]
+    [["/settings", "/audit", "/people", "/me", "/nothing"]]
   ])("axe finds nothing on %j at any width in either colour scheme, and none is heavy", ([...paths]) =>
     Effect.gen(function* () {
       const { api, ids, path } = yield* furnishedShop

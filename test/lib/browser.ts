@@ -1,16 +1,13 @@
 /** A real browser for tests of pages. Every request that leaves the origin under test is refused and noted. */
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium } from "playwright-core"
-import { type BrowserPlace, launchOptions } from "./browserPlace.ts"
+import { launchOptions } from "./browserPlace.ts"
 
 /** A headless Chromium, closed with the scope. */
-const browserAt = (place?: BrowserPlace) =>
-  Effect.acquireRelease(
-    Effect.promise(() => chromium.launch(launchOptions(place))),
-    (launched) => Effect.promise(() => launched.close())
-  )
-
-export const browser = browserAt()
+export const browser = Effect.acquireRelease(
+  Effect.promise(() => chromium.launch(launchOptions())),
+  (launched) => Effect.promise(() => launched.close())
+)
 
 let ofProcess: Promise<Browser> | undefined
 
@@ -23,36 +20,25 @@ export interface Visitor {
   readonly strayed: ReadonlyArray<string>
 }
 
-/** A browser of a suite's own, from another place than that of all others. */
-export class Chromium extends Context.Tag("test/Chromium")<Chromium, Browser>() {
-  static readonly layerAt = (place: BrowserPlace | undefined) => Layer.scoped(Chromium, browserAt(place))
-}
-
-/** Someone's own part of a browser: cookies, language, colour scheme. It reaches `origin` only. */
-const visitorIn = (launched: Browser, origin: string, options: BrowserContextOptions) =>
+/** A visitor with cookies, storage and caches of their own, whose pages reach `origin` only. */
+export const visitor = (origin: string, options: BrowserContextOptions = {}) =>
   Effect.acquireRelease(
-    Effect.promise(async (): Promise<Visitor> => {
-      const context = await launched.newContext({ locale: "en-US", ...options })
-      const strayed: Array<string> = []
-      await context.route(
-        (url) => url.origin !== origin && !["data:", "blob:", "about:"].includes(url.protocol),
-        (route) => {
-          strayed.push(route.request().url())
-          return route.abort()
-        }
-      )
-      return { context, strayed }
-    }),
+    Effect.flatMap(shared, (launched) =>
+      Effect.promise(async (): Promise<Visitor> => {
+        const context = await launched.newContext({ locale: "en-US", ...options })
+        const strayed: Array<string> = []
+        await context.route(
+          (url) => url.origin !== origin && !["data:", "blob:", "about:"].includes(url.protocol),
+          (route) => {
+            strayed.push(route.request().url())
+            return route.abort()
+          }
+        )
+        return { context, strayed }
+      })
+    ),
     ({ context }) => Effect.promise(() => context.close())
   )
-
-/** A visitor with cookies, storage and caches of their own. */
-export const visitor = (origin: string, options: BrowserContextOptions = {}) =>
-  Effect.flatMap(shared, (launched) => visitorIn(launched, origin, options))
-
-/** A visitor in the browser of the suite. */
-export const visitorOf = (origin: string, options: BrowserContextOptions = {}) =>
-  Effect.flatMap(Chromium, (launched) => visitorIn(launched, origin, options))
 
 /** How copying fails on a visitor's pages. */
 const copyFaults = {

@@ -73,10 +73,6 @@ const ofPlaywright = (): BrowserPlace => {
   return { executablePath, from: "Playwright", env: {} }
 }
 
-/** The one that npm brings, which draws alike on every machine that it is for; undefined where it is for none such. */
-export const npmPlace = (): BrowserPlace | undefined =>
-  process.platform === "linux" && process.arch === "x64" ? ofNpm() : undefined
-
 let found: BrowserPlace | undefined
 
 const find = (): BrowserPlace => {
@@ -84,14 +80,15 @@ const find = (): BrowserPlace => {
   if (named !== "" && named !== "npm") return { executablePath: named, from: "CHROMIUM_PATH", env: {} }
   const executablePath = named === "npm" ? undefined : system.find((path) => existsSync(path))
   if (executablePath !== undefined) return { executablePath, from: "the system", env: {} }
-  return npmPlace() ?? ofPlaywright()
+  return process.platform === "linux" && process.arch === "x64" ? ofNpm() : ofPlaywright()
 }
 
 /** Unpacks or installs it where that is necessary. Throws where there is none, and says what to do. */
 export const browserPlace = (): BrowserPlace => (found ??= find())
 
 /** Options of Playwright's `launch`. */
-export const launchOptions = ({ env, executablePath } = browserPlace()) => {
+export const launchOptions = () => {
+  const { env, executablePath } = browserPlace()
   return {
     executablePath,
     args: ["--no-sandbox", "--disable-dev-shm-usage"],
