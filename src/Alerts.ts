@@ -3,17 +3,53 @@
  * when it is over. Messages are retried as webhooks are, and outlive a restart. While the store takes no writes the state
  * is kept in memory, so that the alert about the store arrives too. `main` runs the worker.
  */
-import { Clock, Context, Effect, Layer } from "effect"
+
+import { Clock, Context, Effect, Layer, type Redacted } from "effect"
 import * as AlertsRepo from "./Alerts/AlertsRepo.ts"
-import { attempted, dueOf, look } from "./Alerts/alertState.ts"
-import type { AlertMessage, AlertState } from "./Alerts/Condition.ts"
+import { type AlertMessage, type AlertState, attempted, dueOf, look } from "./Alerts/alertState.ts"
 import { makeConditions } from "./Alerts/conditions.ts"
-import { makeSendAlert } from "./Alerts/sendAlert.ts"
+import { makeHttpClient } from "./lib/httpClient.ts"
 import { Secrets } from "./Secrets.ts"
-import { Settings } from "./Settings.ts"
+import { Settings, type SettingsShape } from "./Settings.ts"
 import { Reader, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
+import { signatureHeaders, signingKey } from "./Webhooks/signature.ts"
+
+/** From the start of an attempt to the status. */
+const deadline = "10 seconds"
+
+/** Of a response, whose body is not looked at. */
+const maxBytes = 64 * 1024
+
+/** How an attempt ended: the receiver's status, or why there was none. */
+export interface Attempt {
+  readonly status?: number
+  readonly error?: string
+}
+
+/**
+ * Makes the function that sends a message to `alerts.url`. The operator has chosen this address: unlike a merchant's it may
+ * be on this machine or in its network. Redirects are not followed. Never fails. Lives as long as the scope.
+ */
+export const makeSendAlert = (
+  { alerts, webhooks: { extraCaFile } }: Pick<SettingsShape, "alerts" | "webhooks">,
+  secret: Redacted.Redacted<string>
+) =>
+  Effect.map(makeHttpClient("4 seconds", extraCaFile), (client) => {
+    const key = signingKey(secret)
+    return Effect.fn("Alerts.send")(function* ({ body, id }: Pick<AlertMessage, "body" | "id">) {
+      const bytes = Buffer.from(body)
+      const signed = signatureHeaders(key, id, bytes, yield* Clock.currentTimeMillis)
+      const headers = { ...signed, "content-type": "application/json" }
+      return yield* client.send({ url: new URL(alerts.url), method: "POST", body: bytes, headers, maxBytes }).pipe(
+        Effect.map((response): Attempt => ({ status: response.resume().statusCode ?? 0 })),
+        Effect.mapError(({ code, message }): Attempt => ({ error: message || code })),
+        Effect.timeoutFail({ duration: deadline, onTimeout: (): Attempt => ({ error: `no answer in ${deadline}` }) }),
+        Effect.merge
+      )
+    })
+  })
 
 const interval = "15 seconds"
 /** Messages that are sent at once. */

@@ -31,10 +31,9 @@ import {
   isOfNow,
   lookAtMark
 } from "./Doctor/machine.ts"
-import { nextAfter, otherDatabase, overtakenWallets } from "./Doctor/otherDatabases.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
-import { lookAtStore, readFirstBlocks } from "./Doctor/storeFacts.ts"
+import { lookAtStore, nextAfter, otherDatabase, overtakenWallets, readFirstBlocks } from "./Doctor/storeFacts.ts"
 import {
   examineBackup,
   examineEndpoints,

@@ -1,10 +1,18 @@
 /** What there is to read of the API: OpenAPI for programs, and pages for people, made of the same document. */
 import { type Installation, makeDocument } from "./Documents/document.ts"
-import { type Frame, longestQuery, makeFrame, type NavigationGroup } from "./Documents/frame.ts"
-import { Html, html, nothing, plainText } from "./Documents/html.ts"
+import {
+  type Frame,
+  Html,
+  html,
+  inline,
+  longestQuery,
+  makeFrame,
+  type NavigationGroup,
+  nothing,
+  plainText
+} from "./Documents/html.ts"
 import type { OpenApiDocument } from "./Documents/openApi.ts"
 import { type Part, type ReferencePage, referencePages } from "./Documents/pages.ts"
-import { inline } from "./Documents/prose.ts"
 
 /** What a search can find. */
 interface Findable {

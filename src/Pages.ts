@@ -27,7 +27,7 @@ const methods = new Set(["GET", "HEAD", "POST"])
 const isBelow = (prefix: string, path: string): boolean => path === prefix || path.startsWith(`${prefix}/`)
 
 /** Loaded with the first page, since Preact comes with it. */
-const errorPages = Effect.promise(() => import("./Pages/ErrorPage.tsx"))
+const errorPages = Effect.promise(() => import("./Pages/reply.tsx"))
 
 const failed = (room: AssetRoom, cause: Cause.Cause<StoreUnavailable>, { method, path, requestId }: PageRequest) =>
   Effect.gen(function* () {

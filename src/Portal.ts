@@ -18,22 +18,26 @@ import type { PageRequest } from "./Http/PageHandler.ts"
 import { inRanges } from "./lib/IpRange.ts"
 import { parametersIn } from "./lib/parameters.ts"
 import { personName } from "./Operations/auditLog.ts"
-import { type ErrorText, errorPage } from "./Pages/ErrorPage.tsx"
 import { OpenStreams } from "./Pages/OpenStreams.ts"
-import { seeOther } from "./Pages/reply.tsx"
+import { type ErrorText, errorPage, seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { countOpen } from "./Payments/ExceptionListRepo.ts"
-import { ActLimit, formLimits } from "./Portal/ActLimit.ts"
-import { csrfTokenOf, hasCsrfToken, isSameOrigin } from "./Portal/csrf.ts"
-import { Desk, makeDesk } from "./Portal/Desk.ts"
-import { doneTexts } from "./Portal/doneTexts.ts"
+import { ActLimit, csrfTokenOf, Desk, formLimits, hasCsrfToken, isSameOrigin, makeDesk } from "./Portal/Desk.ts"
 import { refusedInFrame } from "./Portal/framedReply.tsx"
-import { login, loginPage } from "./Portal/loginPages.tsx"
 import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { namedIn } from "./Portal/query.ts"
-import { type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
+import { doneTexts, type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
-import { leave, signIn, signInPage, signInPath, signInRoute, toSignIn } from "./Portal/signInPages.tsx"
+import {
+  leave,
+  login,
+  loginPage,
+  signIn,
+  signInPage,
+  signInPath,
+  signInRoute,
+  toSignIn
+} from "./Portal/signInPages.tsx"
 import { mayAs, mostInBadge, type Role, type Viewer } from "./Portal/Viewer.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
 import { type Db, Reader, type Writer } from "./Sql.ts"

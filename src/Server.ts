@@ -51,8 +51,8 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const pages = yield* makePages([
         { prefix: "/pay", room: "checkout", load: async () => (await import("./Checkout.ts")).makeCheckout },
         { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal },
-        { prefix: "/docs", room: "checkout", load: async () => (await import("./Pages/docs.ts")).makeDocs },
-        { prefix: "/guide", room: "checkout", load: async () => (await import("./Pages/guide.ts")).makeGuide }
+        { prefix: "/docs", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeDocs },
+        { prefix: "/guide", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeGuide }
       ])
       const observe = yield* observeRequests
       const { note } = yield* RequestLog

@@ -1,6 +1,6 @@
 import { Effect, Either, Schema } from "effect"
 import { type Db, execute } from "../Sql.ts"
-import { AlertState, nothingSeen } from "./Condition.ts"
+import { AlertState, nothingSeen } from "./alertState.ts"
 
 const Stored = Schema.parseJson(AlertState)
 const decode = Schema.decodeUnknownEither(Stored)

@@ -72,7 +72,7 @@ export const testAlert = operation({
   run: Effect.fnUntraced(function* () {
     const { alertSecret } = yield* alerts
     const { messageOf } = yield* lazily(() => import("./alertState.ts"))
-    const { makeSendAlert } = yield* lazily(() => import("./sendAlert.ts"))
+    const { makeSendAlert } = yield* lazily(() => import("../Alerts.ts"))
     const send = yield* makeSendAlert(yield* whereOn, yield* alertSecret)
     const about = { key: "test", summary: "this is a test", remedy: "nothing is to be done" }
     const message = messageOf("alert.test", about, yield* Clock.currentTimeMillis)

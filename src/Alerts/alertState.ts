@@ -1,10 +1,50 @@
 /** The state machine of the alerts: pure, and tested without a daemon. */
-import { Duration } from "effect"
+import { Duration, Schema } from "effect"
 import { retryDelays } from "../Domain/DeliveryObject.ts"
 import { newAlertId } from "../Domain/Ids.ts"
 import { iso } from "../lib/moment.ts"
 import { afterAttempt } from "../Webhooks/queue/retryPolicy.ts"
-import type { AlertMessage, AlertState, Condition, HeldCondition } from "./Condition.ts"
+
+/** A fault that is reported to the operator once it has held for `patience`. */
+export interface Condition {
+  /** Identifies the fault while it lasts, such as `chain base.live`. */
+  readonly key: string
+  readonly summary: string
+  /** What to do about it. */
+  readonly remedy: string
+  /** Milliseconds that it must hold before it counts. */
+  readonly patience: number
+}
+
+/** A condition that has been seen. Times in Unix milliseconds. */
+const HeldCondition = Schema.Struct({
+  key: Schema.String,
+  summary: Schema.String,
+  remedy: Schema.String,
+  since: Schema.Number,
+  /** Absent: it has not held for its patience yet. */
+  openedAt: Schema.optionalWith(Schema.Number, { exact: true }),
+  /** Since when it has been gone; absent while it holds. */
+  goneSince: Schema.optionalWith(Schema.Number, { exact: true })
+})
+type HeldCondition = typeof HeldCondition.Type
+
+/** An undelivered message. */
+const AlertMessage = Schema.Struct({
+  id: Schema.String,
+  /** The bytes that every attempt sends. */
+  body: Schema.String,
+  /** Attempts so far; the next is due at `nextAt`, Unix milliseconds. */
+  attempts: Schema.Number,
+  nextAt: Schema.Number
+})
+export type AlertMessage = typeof AlertMessage.Type
+
+/** Which faults are open, and which messages have not reached the operator yet. */
+export const AlertState = Schema.Struct({ seen: Schema.Array(HeldCondition), unsent: Schema.Array(AlertMessage) })
+export type AlertState = typeof AlertState.Type
+
+export const nothingSeen: AlertState = { seen: [], unsent: [] }
 
 /** A condition is over once it has been gone for this long: one that comes and goes is one fault, not many. */
 const calm = 5 * 60_000
@@ -12,7 +52,7 @@ const calm = 5 * 60_000
 /** Maximum number of queued messages. Beyond it the oldest are dropped: the receiver has long been down. */
 export const mostUnsent = 200
 
-export type AlertType = "alert.opened" | "alert.closed" | "alert.test"
+type AlertType = "alert.opened" | "alert.closed" | "alert.test"
 
 /** A message, due at once. */
 export const messageOf = (

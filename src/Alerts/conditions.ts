@@ -18,7 +18,7 @@ import { freeBytes } from "../Sql/nativeParts.ts"
 import { Reader } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointHealthRepo.ts"
-import type { Condition } from "./Condition.ts"
+import type { Condition } from "./alertState.ts"
 
 const minutes = (count: number): number => Duration.toMillis(Duration.minutes(count))
 

@@ -8,13 +8,11 @@ import { toSvgPath } from "lean-qr/extras/svg"
 import { BoundedMap } from "../lib/BoundedMap.ts"
 import { explorerOf } from "../Pages/explorers.ts"
 import { Disc, Mark } from "../Pages/marks.tsx"
-import { lengthOf, plainAmount } from "./amounts.ts"
-import { ContactLink } from "./Extras.tsx"
-import { LocalTime } from "./LocalTime.tsx"
+import { ContactLink, LocalTime } from "./Extras.tsx"
 import { type Choice, type Code, hrefOf, type ShopLook } from "./look.ts"
-import { mark } from "./moment.ts"
+import { mark } from "./RenderedPages.ts"
 import type { Ask, CheckoutView } from "./view.ts"
-import type { Wording } from "./wording.ts"
+import { lengthOf, plainAmount, type Wording } from "./wording.ts"
 
 /** The quiet zone that the standard asks for, in modules (ISO/IEC 18004, 5.3.8). */
 const quietZone = 4

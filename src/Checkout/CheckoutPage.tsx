@@ -5,20 +5,17 @@
  */
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { assets } from "../Pages/assets.ts"
-import { Document } from "../Pages/Document.tsx"
 import { Disc, Mark } from "../Pages/marks.tsx"
-import { pageReply } from "../Pages/reply.tsx"
+import { Document, pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
-import { fiatText, lengthOf, shareOf } from "./amounts.ts"
 import { Extras } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
 import { type Choice, hrefOf, type ShopLook } from "./look.ts"
-import { cutAtMarks, mark } from "./moment.ts"
 import { Outcome } from "./Outcome.tsx"
-import type { RenderedPage } from "./RenderedPages.ts"
+import { cutAtMarks, mark, type RenderedPage } from "./RenderedPages.ts"
 import type { Worth } from "./readPayment.ts"
 import { askOfView, type CheckoutView, isFinal, misplaced } from "./view.ts"
-import { type Wording, wordingOf } from "./wording.ts"
+import { fiatText, lengthOf, shareOf, type Wording, wordingOf } from "./wording.ts"
 
 /** Seconds until a page without scripts reloads itself. */
 const reloadAfter = 10

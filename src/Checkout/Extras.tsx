@@ -1,18 +1,26 @@
 /** Money that came and does not pay, for every mishap the same: what came, where it is, whether to pay again, whom to ask. */
 import { chainTraits } from "../Domain/Chain.ts"
-import { amountText } from "./amounts.ts"
-import type { Extra } from "./extras.ts"
+import { clockTime } from "../lib/clock.ts"
+import { iso } from "../lib/moment.ts"
+import type { Language } from "./languages.ts"
 import type { ShopLook } from "./look.ts"
-import { askOfView, type CheckoutView, isUnpaid } from "./view.ts"
-import type { Wording } from "./wording.ts"
+import { askOfView, type CheckoutView, type Extra, isUnpaid } from "./view.ts"
+import { amountText, type Wording } from "./wording.ts"
 
-export interface ExtrasProps {
+/** A time in UTC, which the island puts into the zone of the browser. `at` in Unix milliseconds. */
+export const LocalTime = ({ at, language }: { readonly at: number; readonly language: Language }) => (
+  <time dateTime={iso(at)} data-local={at}>
+    {clockTime(at, language, "UTC")}
+  </time>
+)
+
+interface ExtrasProps {
   readonly view: CheckoutView
   readonly wording: Wording
   readonly look: ShopLook
 }
 
-export interface ContactProps extends ExtrasProps {
+interface ContactProps extends ExtrasProps {
   /** Whether something else is to be done first. */
   readonly isSecond?: boolean
 }

@@ -1,13 +1,10 @@
 /** The state of a payment that asks for no money at the moment, and what to do. */
 import { type ChainName, chainTraits } from "../Domain/Chain.ts"
 import { explorerUrl } from "../Pages/explorers.ts"
-import { amountText, spelledTime } from "./amounts.ts"
-import { Contact } from "./Extras.tsx"
-import type { Extra } from "./extras.ts"
-import { LocalTime } from "./LocalTime.tsx"
+import { Contact, LocalTime } from "./Extras.tsx"
 import type { ShopLook } from "./look.ts"
-import type { CheckoutState, CheckoutView, Confirmations, PaidReceipt } from "./view.ts"
-import type { Wording } from "./wording.ts"
+import type { CheckoutState, CheckoutView, Confirmations, Extra, PaidReceipt } from "./view.ts"
+import { amountText, spelledTime, type Wording } from "./wording.ts"
 
 interface ReceiptFactsProps {
   readonly receipt: PaidReceipt

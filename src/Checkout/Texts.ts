@@ -4,8 +4,7 @@
  * is always at an address of the shop.
  */
 import type { FailureReason } from "../Domain/Payment.ts"
-import type { Extra, ExtraKind } from "./extras.ts"
-import type { StateKind } from "./view.ts"
+import type { Extra, ExtraKind, StateKind } from "./view.ts"
 
 /** Why a failed payment has failed. */
 export type FailedFor = Exclude<FailureReason, "cancelled">

@@ -3,6 +3,7 @@
  * shop. Called for each page, and by the streams that follow one: what has been read is kept until the next commit,
  * whatever that changes.
  */
+
 import { Clock, Effect, Schema } from "effect"
 import { shopOf } from "../Auth/ShopsRepo.ts"
 import { scan } from "../Chains/ledger/LedgerRepo.ts"
@@ -25,9 +26,7 @@ import * as Quotes from "../Quotes/QuotesRepo.ts"
 import { Settings } from "../Settings.ts"
 import type { Db } from "../Sql/Db.ts"
 import { Reader } from "../Sql.ts"
-import { extrasOf } from "./extras.ts"
-import { paidByOf } from "./paidBy.ts"
-import { type Confirmations, type Facts, viewOf } from "./view.ts"
+import { type Confirmations, extrasOf, type Facts, paidByOf, viewOf } from "./view.ts"
 
 /**
  * The confirmations of the receipt that completes the payment, in chain order: the receipts before it have more.

@@ -5,11 +5,103 @@
  */
 import { createHash } from "node:crypto"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
-import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
+import { decimalsOf, decimalsOn, type NetworkTokens, type PaymentCurrency } from "../Domain/Currency.ts"
+import type { PaymentException } from "../Domain/Exception.ts"
 import { isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
-import type { Extra } from "./extras.ts"
-import type { PaidBy } from "./paidBy.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { counted } from "../Payments/statusMachine.ts"
 import type { FailedFor } from "./Texts.ts"
+
+/** Money that came and does not pay for its payment, as shown to the payer: by the payment's exceptions. */
+
+export type ExtraKind = "overpaid" | "late" | "found_late" | "wrong_token" | "wrong_chain" | "other"
+
+export interface Extra {
+  readonly kind: ExtraKind
+  /** Base units: all of it, with what was sent back. */
+  readonly amount: bigint
+  readonly currency: string
+  /** Undefined for a token that tilld does not take. */
+  readonly decimals: number | undefined
+  readonly chain: ChainName
+  readonly status: "open" | "accepted" | "refunded"
+  /** Base units of it that the shop has noted as sent back, and the transactions that it named. */
+  readonly sentBack: bigint
+  readonly refunds: ReadonlyArray<string>
+}
+
+/** Money with a text of its own on the page; undefined where there is none. */
+const extraKindOf = (payment: Payment, { kind }: PaymentException): ExtraKind | undefined => {
+  switch (kind) {
+    case "reorged":
+    case "unknown_payment":
+      return undefined
+    case "underpaid":
+      return "other"
+    case "unattributed":
+      // While the payment is open, its page counts it.
+      return isEnded(payment.status) ? "other" : undefined
+    default:
+      return kind
+  }
+}
+
+/** @param exceptions the payment's, in their order */
+export const extrasOf = (
+  payment: Payment,
+  exceptions: ReadonlyArray<PaymentException>,
+  networks: ReadonlyArray<NetworkTokens>
+): ReadonlyArray<Extra> =>
+  exceptions.flatMap((exception) => {
+    const { amount, chain, currency, refunds, sentBack, status } = exception
+    const kind = extraKindOf(payment, exception)
+    if (kind === undefined || status === "gone") return []
+    return [
+      {
+        ...{ kind, currency, chain, status, sentBack },
+        amount: status === "refunded" ? amount : amount + sentBack,
+        decimals: decimalsOn(networks, exception, currency),
+        refunds: refunds.flatMap(({ txHash }) => (txHash === undefined ? [] : [txHash]))
+      }
+    ]
+  })
+
+/** A transaction that paid for a payment. */
+interface PaidBy {
+  readonly txHash: string
+  /** Undefined where the chain is no longer configured. */
+  readonly chainId: number | undefined
+  /** Base units of the payment's currency; undefined for other money that the shop has accepted. */
+  readonly amount: bigint | undefined
+}
+
+/** A page shows no more. */
+const most = 10
+
+/** The transactions that make up what a confirmed payment received, in chain order, and the one that completed it. */
+export const paidByOf = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  chainIdOf: (chain: ChainName) => number | undefined
+): ReadonlyArray<PaidBy> => {
+  const { amountReceived = 0n, chain, txHash } = payment
+  const found = new Map<string, PaidBy & { readonly amount: bigint }>()
+  let reached = 0n
+  for (const receipt of counted(payment, receipts)) {
+    // What came after that is further money.
+    if (reached >= amountReceived) break
+    reached += receipt.amount
+    if (receipt.txHash === undefined) continue
+    const before = found.get(receipt.txHash)?.amount ?? 0n
+    found.set(receipt.txHash, { txHash: receipt.txHash, chainId: chainIdOf(chain), amount: before + receipt.amount })
+  }
+  const accepted = txHash === undefined || found.has(txHash) ? [] : [txHash]
+  const chainOf = (hash: string) => receipts.find((receipt) => receipt.txHash === hash)?.chain ?? chain
+  return [
+    ...accepted.map((hash) => ({ txHash: hash, chainId: chainIdOf(chainOf(hash)), amount: undefined })),
+    ...found.values()
+  ].slice(0, most)
+}
 
 /** How deep the receipts are that complete the payment. */
 export interface Confirmations {

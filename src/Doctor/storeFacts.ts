@@ -7,18 +7,50 @@ import { selectUsages, type Usage } from "../Auth/UsageRepo.ts"
 import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { cut } from "../lib/text.ts"
+import { blindJump, furthestIn, furthestOf, type Mark, unitFolder } from "../Payments/addresses/IndexMark.ts"
 import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
+import { type OtherUse, overtakenIn } from "../Payments/addresses/otherMarks.ts"
 import { selectProofs } from "../Payments/addresses/walletProof.ts"
+import { configuredWallets } from "../Payments/addresses/walletUsers.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { decimalsNow } from "../Payments/openNeeds.ts"
-import type { ChainSettings } from "../Settings.ts"
+import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { codeOf, withoutNulls } from "../Sql/Db.ts"
 import { filesOf, refusedAccess } from "../Sql/fileAccess.ts"
 import { foreignLog } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { nativeProblem } from "../Sql/nativeParts.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
-import type { StoredWallets } from "./otherDatabases.ts"
+
+/** The wallets of a database. */
+interface StoredWallets {
+  /** The next index of each, with a pending jump, by fingerprint. */
+  readonly nexts: Mark["wallets"]
+  /** Fingerprints of those that accounts have brought. */
+  readonly ofAccounts: ReadonlyArray<string>
+}
+
+/** The wallets in use that another database on this machine has used further: by its mark in `markFolder`. */
+export const overtakenWallets = (
+  { database: { path }, wallets }: SettingsShape,
+  markFolder: string,
+  { nexts, ofAccounts }: StoredWallets
+): ReadonlyArray<OtherUse> => {
+  const folders = [markFolder, unitFolder]
+  const used = new Set([...configuredWallets(wallets).map(({ fingerprint }) => fingerprint), ...ofAccounts])
+  const overtaken = overtakenIn(folders, path, furthestOf([nexts, furthestIn(folders, path)]))
+  return [...overtaken.values()].filter(({ wallet }) => used.has(wallet))
+}
+
+/** The index at which the next start goes on. */
+export const nextAfter = ({ next }: OtherUse): number => next + blindJump
+
+export const otherDatabase = (use: OtherUse): Finding =>
+  warn(
+    "address numbering",
+    `${use.database} has handed out addresses of wallet ${use.wallet} up to index ${use.next - 1}: the next start goes on at ${nextAfter(use)}`,
+    "point database.path back, if this is not meant"
+  )
 
 /** Bytes that stay free beside a copy. */
 const reserve = 500_000_000
@@ -135,7 +167,7 @@ export interface StoreFacts {
   }
 }
 
-export interface WalletUse {
+interface WalletUse {
   readonly next: number
   readonly paid: number
   /** The longest run of indexes without money, between paid ones or behind the last. */
@@ -143,7 +175,7 @@ export interface WalletUse {
 }
 
 /** The findings on the database; no facts where it is damaged or of another version. */
-export interface StoreLook {
+interface StoreLook {
   readonly findings: ReadonlyArray<Finding>
   readonly facts: StoreFacts | undefined
 }
@@ -321,7 +353,7 @@ export const readFirstBlocks = (path: string, isOpen: boolean): ReadonlyMap<stri
 }
 
 /** The facts that the next start compares with the configuration. */
-export interface StartFacts {
+interface StartFacts {
   readonly openNeeds: ReadonlyArray<OpenNeed>
   readonly wallets: StoredWallets
 }

@@ -5,7 +5,6 @@ import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
 import { delaysInWords } from "../Domain/DeliveryObject.ts"
 import { EventKind, WebhookEvent } from "../Domain/Event.ts"
 import { expiryRule } from "../Domain/Payment.ts"
-import { headers, sharedResponses } from "./answers.ts"
 import { exampleEvent } from "./examples.ts"
 import {
   type JsonSchema,
@@ -15,7 +14,7 @@ import {
   type Parameter,
   refer
 } from "./openApi.ts"
-import { operations, type ToJsonSchema } from "./operations.ts"
+import { headers, operations, sharedResponses, type ToJsonSchema } from "./operations.ts"
 import { eventTexts, groupTexts } from "./texts.ts"
 
 const inCode = (words: ReadonlyArray<string>): string => words.map((word) => `\`${word}\``).join(", ")

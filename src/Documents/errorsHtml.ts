@@ -1,9 +1,8 @@
 import { type ErrorCode, errorCodes, statusOf } from "../Domain/ApiError.ts"
 import { exampleError, meanings } from "./errors.ts"
-import { type Html, html, nothing } from "./html.ts"
+import { code as codeBlock, type Html, html, inline, nothing } from "./html.ts"
 import { type Components, type OpenApiDocument, type OperationObject, resolve } from "./openApi.ts"
 import type { Part } from "./pages.ts"
-import { code as codeBlock, inline } from "./prose.ts"
 
 /** Errors that many operations share, described in one place. */
 export interface SharedErrors {

@@ -1,11 +1,9 @@
 /** The pages of the reference: first steps, one for each group of operations, errors, and what all requests share. */
 
 import { errorCodes } from "../Domain/ApiError.ts"
-import { commonHeaders } from "./answers.ts"
 import type { Installation } from "./document.ts"
 import { errorParts, errorsOf, type SharedErrors, sharedErrors } from "./errorsHtml.ts"
-import { fields, named, typeName } from "./fields.ts"
-import { type Html, html, nothing } from "./html.ts"
+import { code, fields, type Html, html, inline, named, nothing, prose, sections, typeName } from "./html.ts"
 import {
   type Components,
   type JsonSchema,
@@ -18,7 +16,7 @@ import {
   type Response,
   resolve
 } from "./openApi.ts"
-import { code, inline, prose, sections } from "./prose.ts"
+import { commonHeaders } from "./operations.ts"
 
 const isError = (name: string): boolean => errorCodes.some((code) => code === name)
 

@@ -1,8 +1,43 @@
 import type { Readable } from "node:stream"
-import { Effect, Schedule, Stream } from "effect"
+import { Clock, Effect, Schedule, Stream } from "effect"
 import type { EventKind } from "../Domain/Event.ts"
+import type { HttpClient } from "../lib/httpClient.ts"
+import { type SigningKey, signatureHeaders } from "../Webhooks/signature.ts"
+import { readStart, webhookHeaders } from "../Webhooks/transport/DeliveryClient.ts"
 import { ApiRefused, ApiUnavailable, askApi, type ListenApi, reasonOf } from "./askApi.ts"
-import { type EventBlock, type Message, makeParser } from "./messages.ts"
+
+/** An event of the stream. */
+export interface Message {
+  /** The position to resume after. */
+  readonly id: string
+  readonly data: string
+}
+
+/**
+ * A server-sent event of the stream. An id without data is the position where the stream begins; without either it is a
+ * keep-alive.
+ */
+interface EventBlock {
+  readonly id: string | undefined
+  readonly data: string | undefined
+}
+
+/** Parses server-sent events from text cut anywhere, in the form that tilld writes: lines end with \n. */
+const makeParser = () => {
+  let rest = ""
+  return (piece: string): ReadonlyArray<EventBlock> => {
+    const [last = "", ...whole] = `${rest}${piece}`.split("\n\n").reverse()
+    rest = last
+    return whole.reverse().map(parse)
+  }
+}
+
+const parse = (block: string): EventBlock => {
+  const lines = block.split("\n")
+  // No regular expression: its dot stops at U+2028, which JSON strings may hold.
+  const valueOf = (name: string) => lines.find((line) => line.startsWith(name))?.slice(name.length)
+  return { id: valueOf("id: "), data: valueOf("data: ") }
+}
 
 /** Callbacks for an account's events, each once and in order. A call ends before the next begins. */
 export interface Follower<E> {
@@ -75,3 +110,37 @@ export const follow = <E>(api: ListenApi, follower: Follower<E>): Effect.Effect<
     const lost = ({ message }: ApiUnavailable) => Effect.zipRight(onLost(message), Effect.ignore(pause.next(undefined)))
     return yield* Effect.forever(Effect.catchTag(once, "ApiUnavailable", lost))
   })
+
+/** The deadline of a real delivery for the status, which alone decides. */
+const statusDeadline = "30 seconds"
+
+/** Outcome of forwarding an event: the server's status, or why there is none. */
+export interface Forwarded {
+  readonly status: number | undefined
+  readonly error: string | undefined
+  readonly durationMillis: number
+}
+
+/** Posts an event as its webhook would be: the same bytes and headers. */
+export const forward = Effect.fn("Listen.forward")(function* (
+  client: HttpClient,
+  url: URL,
+  key: SigningKey,
+  event: { readonly id: string; readonly data: string }
+) {
+  const startedAt = yield* Clock.currentTimeMillis
+  const body = Buffer.from(event.data, "utf8")
+  const signed = signatureHeaders(key, event.id, body, startedAt)
+  const headers = { ...webhookHeaders, ...signed }
+  const outcome = yield* client.send({ url, method: "POST", headers, body, maxBytes: 64 * 1024 }).pipe(
+    Effect.mapError(reasonOf),
+    Effect.timeoutFail({ duration: statusDeadline, onTimeout: () => `no answer within ${statusDeadline}` }),
+    Effect.tap(readStart),
+    Effect.match({
+      onSuccess: (response) => ({ status: response.statusCode, error: undefined }),
+      onFailure: (error) => ({ status: undefined, error })
+    })
+  )
+  const endedAt = yield* Clock.currentTimeMillis
+  return { ...outcome, durationMillis: endedAt - startedAt } satisfies Forwarded
+})

@@ -4,9 +4,10 @@
  */
 
 import { extname } from "node:path"
-import type { VNode } from "preact"
+import type { ComponentChildren, VNode } from "preact"
 import { render } from "preact-render-to-string"
 import type { HttpReply } from "../Http/HttpReply.ts"
+import { type AssetRoom, type AssetUrls, assets } from "./assets.ts"
 
 const imageTypes: Readonly<Record<string, string>> = {
   ".png": "image/png",
@@ -37,12 +38,12 @@ export const logoReply = (name: string, bytes: Buffer): HttpReply => ({
 type Headers = Readonly<Record<string, string>>
 
 /** Origins that may show the page in a frame; none unless given. */
-export interface Framing {
+interface Framing {
   readonly frameAncestors?: ReadonlyArray<string>
 }
 
 /** Nothing from another host, no inline script or style, and no form that leads elsewhere. */
-export const contentSecurityPolicy = ({ frameAncestors = [] }: Framing = {}): string =>
+const contentSecurityPolicy = ({ frameAncestors = [] }: Framing = {}): string =>
   [
     "default-src 'none'",
     "script-src 'self'",
@@ -82,3 +83,71 @@ export const seeOther = (path: string, headers: Headers = {}): HttpReply => ({
   headers: { ...pageHeaders(), ...headers, location: path },
   text: ""
 })
+
+interface DocumentProps {
+  /** BCP 47 language tag. */
+  readonly lang: string
+  readonly title: string
+  readonly assets: AssetUrls
+  /** More elements of the head. */
+  readonly head?: ComponentChildren
+  readonly bodyClass?: string
+  readonly children: ComponentChildren
+}
+
+/** The frame of every page: title, stylesheet, and the script, which the page also works without. */
+export const Document = ({ assets, bodyClass, children, head, lang, title }: DocumentProps) => (
+  <html lang={lang}>
+    <head>
+      <meta charset="utf-8" />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <meta name="color-scheme" content="light dark" />
+      <meta name="robots" content="noindex" />
+      <title>{title}</title>
+      <link rel="stylesheet" href={assets.style} />
+      <link rel="icon" href="data:," />
+      {head}
+      <script type="module" src={assets.script} />
+    </head>
+    <body class={bodyClass}>{children}</body>
+  </html>
+)
+
+export interface ErrorText {
+  readonly lang?: string
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly title: string
+  /** What happened and what to do. */
+  readonly text: string
+  /** Where to go on. */
+  readonly onward?: { readonly href: string; readonly text: string } | undefined
+}
+
+/** A page that says what went wrong; in the log it is found by `requestId`, unless there is nothing to find. */
+export const errorPage = (
+  room: AssetRoom,
+  { headers, lang = "en", onward, status, text, title }: ErrorText,
+  requestId?: string
+): HttpReply =>
+  pageReply(
+    <Document lang={lang} title={title} assets={assets().urls(room)} bodyClass="error-page">
+      <main>
+        <h1>{title}</h1>
+        <p>{text}</p>
+        {onward && (
+          <p>
+            <a class="button primary" href={onward.href}>
+              {onward.text}
+            </a>
+          </p>
+        )}
+        {requestId && (
+          <p class="request-id">
+            Request: <code>{requestId}</code>
+          </p>
+        )}
+      </main>
+    </Document>,
+    { status, ...(headers === undefined ? {} : { headers }) }
+  )

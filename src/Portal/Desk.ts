@@ -1,5 +1,6 @@
 /** What the pages of the portal share while it runs. */
 
+import { createHmac, timingSafeEqual } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
 import { Clock, Context, Data, Effect } from "effect"
 import { Challenges } from "../Auth/Challenges.ts"
@@ -7,23 +8,106 @@ import { FailureDelays } from "../Auth/FailureDelays.ts"
 import { type Claimant, knownPerson, strangerAt } from "../Auth/PasswordQueue.ts"
 import { type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
 import { makePasswordHasher, type PasswordHasher, TooManyWaiting } from "../Auth/passwordHash.ts"
+import { allowanceOf, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
 import * as NetworksRepo from "../Auth/SignInNetworksRepo.ts"
 import type { Visitor } from "../Auth/sessions.ts"
-import type { PersonId } from "../Domain/Ids.ts"
+import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { networkOf, wideNetworkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
+import { parseUrl } from "../lib/Url.ts"
 import { noteOf } from "../Operations/auditLog.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, Writer } from "../Sql.ts"
-import { ActLimit, signInLimits } from "./ActLimit.ts"
+
+/** People or accounts in memory: more than act within an hour. */
+const capacity = 10_000
+
+/** What a person may do in a time, and all people of an account together. Operators may do everything. */
+interface Limits {
+  readonly person: RateLimit
+  readonly account: RateLimit
+}
+
+/**
+ * Counts what people of accounts do that stores a row which nothing deletes, if only in the audit log. An account has the
+ * limits of many people, so that a few keep nobody else of theirs out.
+ */
+export class ActLimit {
+  readonly #limits: Limits
+  readonly #usages = new BoundedMap<string, Usage>(capacity)
+
+  constructor(limits: Limits) {
+    this.#limits = limits
+  }
+
+  #usageOf(id: string): Usage {
+    const usage = this.#usages.get(id) ?? unused()
+    this.#usages.set(id, usage)
+    return usage
+  }
+
+  #limited({ id }: Pick<Person, "id">, account: AccountId) {
+    return [
+      { of: "person", usage: this.#usageOf(id), limits: this.#limits.person },
+      { of: "account", usage: this.#usageOf(`account ${account}`), limits: this.#limits.account }
+    ] as const
+  }
+
+  /** When the next act is taken, if one at `now` were too many. Nothing is counted. Times in Unix milliseconds. */
+  refusedUntil(person: Pick<Person, "account" | "id">, now: number): number | undefined {
+    if (person.account === undefined) return undefined
+    const { allowed, resetAt } = allowanceOf(this.#limited(person, person.account), now)
+    return allowed ? undefined : resetAt
+  }
+
+  /** Counts an act. */
+  count(person: Pick<Person, "account" | "id">, now: number): void {
+    if (person.account !== undefined) spend(this.#limited(person, person.account), now)
+  }
+}
+
+export const formLimits: Limits = {
+  person: { perMinute: 60, perHour: 600 },
+  account: { perMinute: 600, perHour: 6_000 }
+}
+
+/** A sign-in stores a row whether or not the account has room, and so does the sign-out after it. */
+export const signInLimits: Limits = {
+  person: { perMinute: 10, perHour: 30 },
+  account: { perMinute: 100, perHour: 600 }
+}
+
+/** What every form of a session sends back: it follows from the session's secret, which no other site can read. */
+export const csrfTokenOf = (secret: string): string => createHmac("sha256", secret).update("csrf").digest("base64url")
+
+/** Whether a form came with its session's token. */
+export const hasCsrfToken = (secret: string, form: URLSearchParams): boolean => {
+  const expected = Buffer.from(csrfTokenOf(secret))
+  const given = Buffer.from(form.get("csrf") ?? "")
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
+
+const loopback = new Set(["localhost", "127.0.0.1", "[::1]"])
+
+/**
+ * Whether a form was sent from a page of this origin: `public_url`'s, or the one that the browser asked for, over https or
+ * on this machine. Over http another site could give its own name this machine's address (DNS rebinding). Browsers that leave `Origin` out, or send `null` for a page without referrers, say it in `Sec-Fetch-Site`.
+ */
+export const isSameOrigin = ({ host, origin, ...headers }: IncomingHttpHeaders, publicUrl: string): boolean => {
+  if (origin === undefined || origin === "null") return headers["sec-fetch-site"] === "same-origin"
+  const from = parseUrl(origin)
+  if (from === undefined) return false
+  const own = new URL(publicUrl)
+  if (from.protocol !== own.protocol) return false
+  const isSafe = from.protocol === "https:" || loopback.has(from.hostname)
+  return from.host === own.host || (isSafe && from.host === host?.toLowerCase())
+}
 
 const hour = 60 * 60_000
 /** Networks of a person in an hour whose refusals are noted. */
 const mostNetworks = 10
-/** People in memory. */
-const capacity = 10_000
 
 /**
  * Which refused passwords and proofs get a row in the audit log: of each person the first from a network in an hour,

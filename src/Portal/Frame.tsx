@@ -1,8 +1,8 @@
 /** The frame of the portal's pages: whose account and which mode they show, the sections, and who is signed in. */
 import type { ComponentChildren } from "preact"
 import { assets } from "../Pages/assets.ts"
-import { Document } from "../Pages/Document.tsx"
 import { Mark } from "../Pages/marks.tsx"
+import { Document } from "../Pages/reply.tsx"
 import { Notice } from "./components/values.tsx"
 import { pathOf } from "./route.ts"
 import { mayAs, mostInBadge, type Role, type Viewer } from "./Viewer.ts"

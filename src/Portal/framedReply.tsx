@@ -1,7 +1,6 @@
 import type { ComponentChildren } from "preact"
 import type { HttpReply } from "../Http/HttpReply.ts"
-import type { ErrorText } from "../Pages/ErrorPage.tsx"
-import { pageReply } from "../Pages/reply.tsx"
+import { type ErrorText, pageReply } from "../Pages/reply.tsx"
 import { Frame, type FrameProps, otherModeOf } from "./Frame.tsx"
 import { pathOf } from "./route.ts"
 import type { Viewer } from "./Viewer.ts"

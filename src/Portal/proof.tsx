@@ -2,6 +2,7 @@
  * A fresh proof of identity, before what can do most harm. The page that asks for it posts to where the form was going, with
  * what was typed in hidden fields, and then it goes on there.
  */
+
 import { Clock, Data, Effect, Option } from "effect"
 import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
 import { type LinkRefused, noteRefusal, useLink } from "../Auth/loginLinks.ts"
@@ -20,10 +21,8 @@ import { pageReply } from "../Pages/reply.tsx"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { blank, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
-import { csrfTokenOf } from "./csrf.ts"
-import type { DeskShape } from "./Desk.ts"
-import { Outside } from "./Outside.tsx"
-import { PasskeyForm } from "./PasskeyForm.tsx"
+import { csrfTokenOf, type DeskShape } from "./Desk.ts"
+import { Outside, PasskeyForm } from "./Outside.tsx"
 
 const own = ["csrf", "proof_password", "proof_link", "proof_passkey", "proof_for"] as const
 

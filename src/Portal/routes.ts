@@ -20,7 +20,6 @@ import { paymentRefundRoutes } from "./pages/PaymentRefund.tsx"
 import { paymentsRoutes } from "./pages/Payments.tsx"
 import { peopleRoutes } from "./pages/People.tsx"
 import { priceRoutes } from "./pages/Prices.tsx"
-import { redeliveryRoutes } from "./pages/Redelivery.tsx"
 import { requestRoutes } from "./pages/Requests.tsx"
 import { settingsRoutes } from "./pages/Settings.tsx"
 import { simulateRoutes } from "./pages/Simulate.tsx"
@@ -71,7 +70,6 @@ export const routes = [
   ...keyRoutes,
   ...webhookRoutes,
   ...deliveryRoutes,
-  ...redeliveryRoutes,
   ...requestRoutes,
   ...priceRoutes,
   ...healthRoutes,

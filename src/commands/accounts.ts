@@ -6,10 +6,9 @@ import type { Shop } from "../Domain/Shop.ts"
 import { bytesText } from "../lib/quantities.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
-import { UsageError } from "./commonOptions.ts"
 import { table } from "./Output.ts"
 import { commandOf, commandWith, moreAfter, printOperation } from "./operationCommand.ts"
-import { readInput } from "./options.ts"
+import { readInput, UsageError } from "./options.ts"
 
 const described = ({ accent, contact, currency, frameOrigins, logo, name, timezone, website }: Shop): string =>
   [

@@ -8,9 +8,9 @@ import { quantityText } from "../lib/quantities.ts"
 import { maybe, otherwise, SomeMode } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
-import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print, table } from "./Output.ts"
 import { commandOf, commandWith, decoded } from "./operationCommand.ts"
+import { loadSettings, UsageError } from "./options.ts"
 import { allReceived } from "./sweepInputs.ts"
 
 /** Loaded only here: other commands ask no chain by themselves. */

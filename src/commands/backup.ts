@@ -6,9 +6,8 @@ import type { backUp, backUpInto } from "../Backup.ts"
 import { Invocation, untilStopped } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { askRunning } from "./askDaemon.ts"
-import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
-import { durationOption, refuse } from "./options.ts"
+import { common, durationOption, loadSettings, refuse, UsageError } from "./options.ts"
 
 /** Loaded only here. */
 const backups = Effect.promise(() => import("../Backup.ts"))

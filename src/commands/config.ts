@@ -3,8 +3,8 @@ import { Effect, Redacted } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
 import { SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
-import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { print } from "./Output.ts"
+import { common, configPath, loadSettings } from "./options.ts"
 
 /** The hosts of the example configuration, which nobody has (RFC 2606). */
 const isExample = (url: string) => /(^|\.)example(\.(com|net|org))?$/.test(new URL(url).hostname)
@@ -22,7 +22,7 @@ const modules = Effect.promise(() =>
   Promise.all([
     import("../Doctor/storeFacts.ts"),
     import("../Payments/openNeeds.ts"),
-    import("../Doctor/otherDatabases.ts"),
+    import("../Doctor/storeFacts.ts"),
     import("../Payments/addresses/lostDatabase.ts")
   ])
 )

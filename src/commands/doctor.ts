@@ -9,8 +9,8 @@ import { quantityText } from "../lib/quantities.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { isJournal } from "../Telemetry/journal.ts"
 import { askRunning } from "./askDaemon.ts"
-import { common, configPath, loadSettings } from "./commonOptions.ts"
 import { print } from "./Output.ts"
+import { common, configPath, loadSettings } from "./options.ts"
 
 /** Loaded only here: no other command asks a chain by itself. */
 const checks = Effect.promise(() => Promise.all([import("../Doctor.ts"), import("../Chains/rpc/Rpc.ts")]))

@@ -2,13 +2,10 @@ import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Invocation, untilStopped } from "../Control/Invocation.ts"
 import { EventKind, Position, streamStart } from "../Domain/Event.ts"
-import type { Follower } from "../Listen/follow.ts"
-import type { Forwarded } from "../Listen/forward.ts"
-import type { Message } from "../Listen/messages.ts"
+import type { Follower, Forwarded, Message } from "../Listen/follow.ts"
 import { iso } from "../lib/moment.ts"
-import { apiKey, jsonLines, webUrl } from "./apiOptions.ts"
 import { complain, print } from "./Output.ts"
-import { listOption, refuse } from "./options.ts"
+import { apiKey, jsonLines, listOption, refuse, webUrl } from "./options.ts"
 import { listenSecretFile, readOrMakeSigningSecret } from "./signingSecret.ts"
 
 /** Loaded only here. */
@@ -16,7 +13,7 @@ const parts = Effect.promise(() =>
   Promise.all([
     import("../Listen/askApi.ts"),
     import("../Listen/follow.ts"),
-    import("../Listen/forward.ts"),
+    import("../Listen/follow.ts"),
     import("../Webhooks/signature.ts")
   ])
 )

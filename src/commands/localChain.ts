@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { type LocalNetwork, localChainIn } from "../Sandbox/local.ts"
 import { load, type SettingsShape } from "../Settings.ts"
-import { UsageError } from "./commonOptions.ts"
+import { UsageError } from "./options.ts"
 
 export const defaultSandboxConfig = "config/sandbox.toml"
 

@@ -10,9 +10,8 @@ import { closest } from "../lib/suggestion.ts"
 import { type Flag, fieldsOf, type InputField, jsonOf } from "../Operations/inputText.ts"
 import { decodeInput, type Operation } from "../Operations/operation.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
-import { type Common, common, controlTargetOf, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
-import { repeatedTexts } from "./options.ts"
+import { type Common, common, controlTargetOf, repeatedTexts, UsageError } from "./options.ts"
 
 /** What was given for a field; none where it was not. */
 type Given = Option.Option<string | boolean | ReadonlyArray<string>>

@@ -5,8 +5,8 @@ import { Invocation } from "../Control/Invocation.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import { whileLocked } from "./askDaemon.ts"
-import { common, loadSettings } from "./commonOptions.ts"
 import { print, table } from "./Output.ts"
+import { common, loadSettings } from "./options.ts"
 
 /** Rows of a list that a terminal shows. `--json` has more. */
 const shownRows = 20

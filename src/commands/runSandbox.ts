@@ -23,9 +23,9 @@ import { sandboxFolder } from "../Settings/indexMarkFolder.ts"
 import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import { Patience } from "../Telemetry/patience.ts"
-import { UsageError } from "./commonOptions.ts"
 import { defaultSandboxConfig } from "./localChain.ts"
 import { complain } from "./Output.ts"
+import { UsageError } from "./options.ts"
 
 /** A local chain that the daemon watches. */
 interface RunningChain extends LocalChain {

@@ -3,8 +3,8 @@ import { Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { readNewMasterKey } from "../Settings/masterKey.ts"
-import { common, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
+import { common, loadSettings, UsageError } from "./options.ts"
 
 /** Loaded only here: it needs the store. */
 const rotation = Effect.promise(() => import("./rotateSecrets.ts"))

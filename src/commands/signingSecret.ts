@@ -5,8 +5,7 @@ import { Effect, Redacted, Schema } from "effect"
 import type { Invocation } from "../Control/Invocation.ts"
 import { SecretText, secretRule } from "../Domain/Webhook.ts"
 import { freshSecret } from "../Webhooks/signature.ts"
-import { UsageError } from "./commonOptions.ts"
-import { readInput } from "./options.ts"
+import { readInput, UsageError } from "./options.ts"
 
 /** Reads a signing secret from a file, or from standard input for `-`. */
 export const readSigningSecret = Effect.fnUntraced(function* (place: string) {

@@ -14,9 +14,8 @@ import { mostCollected, recordCollected } from "../Payments/addresses/sweepOpera
 import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
-import { common, loadSettings } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
-import { repeatedTexts } from "./options.ts"
+import { common, loadSettings, repeatedTexts } from "./options.ts"
 import { openRefunds, receivedBut, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */

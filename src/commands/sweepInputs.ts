@@ -9,9 +9,8 @@ import { listExceptions } from "../Payments/decisions/decisionOperations.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask, askRunning, type ControlTarget } from "./askDaemon.ts"
-import { UsageError } from "./commonOptions.ts"
 import { complain } from "./Output.ts"
-import { readInput } from "./options.ts"
+import { readInput, UsageError } from "./options.ts"
 
 /** Those of the named exceptions that are open, all of one network; `isWaived`: also what no second provider has. */
 export const openRefunds = Effect.fnUntraced(function* (

@@ -4,9 +4,9 @@ import { must } from "../lib/annotations.ts"
 import { ChainField, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { UsdField } from "./addresses.ts"
-import { loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
+import { loadSettings, UsageError } from "./options.ts"
 import { receivedBut, refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */

@@ -2,10 +2,8 @@ import { Args, Command, Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { quantityText } from "../lib/quantities.ts"
-import { common, force, loadSettings, outputOption } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
-import { refuse, repeatedTexts } from "./options.ts"
-import { seedOptions } from "./seedOptions.ts"
+import { common, force, loadSettings, outputOption, refuse, repeatedTexts, seedOptions } from "./options.ts"
 
 /** Loaded only here. */
 const signing = Effect.promise(() => Promise.all([import("../Collect/sign.ts"), import("./sweepTexts.ts")]))

@@ -4,11 +4,9 @@ import type { AccountView } from "../Collect/wallet.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
-import { common, force, loadSettings, UsageError } from "./commonOptions.ts"
 import { complain, print } from "./Output.ts"
 import { commandOf } from "./operationCommand.ts"
-import { readInput } from "./options.ts"
-import { seedOptions, walletAccount } from "./seedOptions.ts"
+import { common, force, loadSettings, readInput, seedOptions, UsageError, walletAccount } from "./options.ts"
 
 /** Loaded only here. */
 const views = Effect.promise(() => import("../Collect/wallet.ts"))

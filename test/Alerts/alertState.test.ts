@@ -1,6 +1,13 @@
 import { describe, expect, it } from "@effect/vitest"
-import { attempted, dueOf, look, mostUnsent } from "../../src/Alerts/alertState.ts"
-import { type AlertState, type Condition, nothingSeen } from "../../src/Alerts/Condition.ts"
+import {
+  type AlertState,
+  attempted,
+  type Condition,
+  dueOf,
+  look,
+  mostUnsent,
+  nothingSeen
+} from "../../src/Alerts/alertState.ts"
 
 const minute = 60_000
 const trouble = (over: Partial<Condition> = {}): Condition => ({

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { cutAtMarks, mark, piecesAt } from "../../src/Checkout/moment.ts"
-import { type RenderedPage, RenderedPages } from "../../src/Checkout/RenderedPages.ts"
+import { cutAtMarks, mark, piecesAt, type RenderedPage, RenderedPages } from "../../src/Checkout/RenderedPages.ts"
 
 const page = (bytes: number): RenderedPage => ({ headers: {}, document: [Buffer.alloc(bytes)] })
 

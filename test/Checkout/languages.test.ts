@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest"
-import { amountText, fiatText, plainAmount, spelledTime } from "../../src/Checkout/amounts.ts"
 import { checkoutTexts, languageOf, languages } from "../../src/Checkout/languages.ts"
+import { amountText, fiatText, plainAmount, spelledTime } from "../../src/Checkout/wording.ts"
 import { countdown } from "../../src/lib/clock.ts"
 
 describe("the language of a checkout page", () => {

@@ -1,8 +1,14 @@
 import { describe, expect, it } from "vitest"
-import { extrasOf } from "../../src/Checkout/extras.ts"
-import { paidByOf } from "../../src/Checkout/paidBy.ts"
 import { confirmationsOf } from "../../src/Checkout/readPayment.ts"
-import { type CheckoutView, isFinal, returnUrl, versionOf, viewOf } from "../../src/Checkout/view.ts"
+import {
+  type CheckoutView,
+  extrasOf,
+  isFinal,
+  paidByOf,
+  returnUrl,
+  versionOf,
+  viewOf
+} from "../../src/Checkout/view.ts"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
 import { FailureReason, type Payment } from "../../src/Domain/Payment.ts"
 import { paymentObject } from "../../src/Events/paymentObject.ts"

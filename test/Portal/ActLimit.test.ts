@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { AccountId, PersonId } from "../../src/Domain/Ids.ts"
-import { ActLimit, formLimits, signInLimits } from "../../src/Portal/ActLimit.ts"
+import { ActLimit, formLimits, signInLimits } from "../../src/Portal/Desk.ts"
 
 const minute = 60_000
 const start = 1_700_000_000_000

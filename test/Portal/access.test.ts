@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { TestClock } from "effect"
 import * as fc from "fast-check"
-import { csrfTokenOf } from "../../src/Portal/csrf.ts"
+import { csrfTokenOf } from "../../src/Portal/Desk.ts"
 import { nextPath } from "../../src/Portal/signInPages.tsx"
 import { matchRoute } from "../../src/Portal.ts"
 import { newLink } from "../lib/portal.ts"

@@ -5,7 +5,7 @@ import { request as send } from "undici"
 import { linkPath, makeLink } from "../../src/Auth/loginLinks.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Role } from "../../src/Domain/Person.ts"
-import { csrfTokenOf } from "../../src/Portal/csrf.ts"
+import { csrfTokenOf } from "../../src/Portal/Desk.ts"
 
 export interface Shown {
   readonly status: number

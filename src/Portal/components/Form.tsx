@@ -28,7 +28,7 @@ const problemOf = ({ problems }: FormState, name: string) => problems.find(({ pa
 /** What a form's fields are called, for the summary of its problems. */
 export type Labels = Readonly<Record<string, string>>
 
-export interface PostFormProps {
+interface PostFormProps {
   readonly of: FormState
   readonly action: string
   /** `viewer.csrf`. */
@@ -54,7 +54,7 @@ export const PostForm = ({ action, children, csrf, dangerous, labels = {}, of, s
   </form>
 )
 
-export interface ActProps {
+interface ActProps {
   readonly action: string
   /** `viewer.csrf`. */
   readonly csrf: string
@@ -94,7 +94,7 @@ const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Lab
     </div>
   )
 
-export interface FieldProps {
+interface FieldProps {
   readonly of: FormState
   readonly name: string
   readonly label: string
@@ -140,7 +140,7 @@ export const Hidden = ({ name, of }: Pick<FieldProps, "name" | "of">) => (
   <input type="hidden" name={name} value={of.typed.get(name) ?? ""} />
 )
 
-export interface TextFieldProps extends FieldProps {
+interface TextFieldProps extends FieldProps {
   readonly type?: "text" | "search" | "url" | "date" | "datetime-local" | "password"
   readonly inputMode?: "numeric" | "decimal"
   readonly autocomplete?: string
@@ -180,7 +180,7 @@ export const TextArea = (field: FieldProps & { readonly rows?: number }) => (
   </Labelled>
 )
 
-export interface SelectProps extends FieldProps {
+interface SelectProps extends FieldProps {
   /** Values with what people read. */
   readonly options: ReadonlyArray<readonly [value: string, text: string]>
 }
@@ -200,7 +200,7 @@ export const Select = ({ options, ...field }: SelectProps) => {
   )
 }
 
-export interface ChecksProps {
+interface ChecksProps {
   readonly of: FormState
   readonly name: string
   readonly legend: string
@@ -242,7 +242,7 @@ export const Radios = ({ legend, name, of, options }: ChecksProps) => (
   </fieldset>
 )
 
-export interface FiltersProps {
+interface FiltersProps {
   readonly action: string
   readonly children: ComponentChildren
   /** Whether one of its fields is used: then it is not folded away. */
@@ -275,3 +275,18 @@ export const FilterProblems = ({ of: { problems } }: { readonly of: FormState })
       ))}
     </div>
   )
+
+interface ConfirmProps extends Pick<PostFormProps, "action" | "csrf" | "submit"> {
+  readonly id: string
+  /** The page to which the other link leads. */
+  readonly back: string
+}
+
+/** The last step before what cannot be undone: the page has said what it is. */
+export const Confirm = ({ back, id, ...form }: ConfirmProps) => (
+  <PostForm of={blank(id)} {...form} dangerous>
+    <p>
+      <a href={back}>Keep it</a>
+    </p>
+  </PostForm>
+)

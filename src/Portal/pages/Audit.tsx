@@ -1,4 +1,5 @@
 /** Who did what: for an admin the acts of the account, for an operator all, from the command line too. */
+
 import { Effect, Option, Stream } from "effect"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { betweenParts } from "../../Http/parts.ts"
@@ -9,9 +10,8 @@ import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { csvLine } from "../csv.ts"
 import { framedReply } from "../framedReply.tsx"
-import { listed } from "../listed.tsx"
+import { csvLine, listed } from "../listed.tsx"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 

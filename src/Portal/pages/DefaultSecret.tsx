@@ -12,14 +12,13 @@ import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { rotateSecret } from "../../Webhooks/secretOperations.ts"
 import { markOf } from "../../Webhooks/secretPair.ts"
 import { blank, type FormState, Hidden, PostForm, Select } from "../components/Form.tsx"
-import { NewSecret } from "../components/NewSecret.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Time, utcText } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
-import { overlaps } from "./WebhookViews.tsx"
+import { NewSecret, overlaps } from "./WebhookViews.tsx"
 
 type Needs = Accounts | Reader | SigningKeys | Writer
 

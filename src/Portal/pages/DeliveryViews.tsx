@@ -1,6 +1,11 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
+
+import type { Either } from "effect"
+import type { DeliveryFilter } from "../../Domain/DeliveryObject.ts"
+import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { cut } from "../../lib/text.ts"
+import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import type { FailingTarget, LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"
@@ -16,10 +21,44 @@ import {
 } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
+import { checked, ifGiven, readMoment, readOneOf, textOf } from "../fields.ts"
 import { withQuery } from "../query.ts"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { filterFields, statuses } from "./deliverySelection.ts"
+
+/** Which deliveries a form or the filters of the list select, and its fields. */
+
+/** `failing`: an attempt has failed, and none has succeeded yet. */
+export const statuses = ["failing", "failed", "pending", "delivered", "cancelled"] as const
+
+export const readFilters = (given: URLSearchParams) =>
+  checked({
+    status: ifGiven(readOneOf(statuses))(textOf(given, "status")),
+    from: ifGiven(readMoment)(textOf(given, "from")),
+    until: ifGiven(readMoment)(textOf(given, "until"))
+  })
+
+/** The filters that are read; ids are taken as they are. */
+export type ReadFilters = Either.Either.Right<ReturnType<typeof readFilters>>
+
+/** What a form of filters selects, of one status. Ids that nothing has select nothing. */
+export const selectionOf = (
+  { owner }: Viewer,
+  given: URLSearchParams,
+  { from = 0, until = Number.MAX_SAFE_INTEGER }: ReadFilters,
+  status: DeliveryFilter
+): LogRepo.Selection => ({
+  owner,
+  endpoint: (textOf(given, "endpoint") || undefined) as EndpointId | undefined,
+  payment: (textOf(given, "payment") || undefined) as PaymentId | undefined,
+  status,
+  since: from,
+  until
+})
+
+/** The fields of a form that select deliveries, for links and for the names of cursors. */
+export const filterFields = (given: URLSearchParams) =>
+  Object.fromEntries(["status", "endpoint", "payment", "from", "until"].map((name) => [name, textOf(given, name)]))
 
 const statusOf = ({ made, status }: LoggedDelivery): string => (status === "pending" && made > 0 ? "failing" : status)
 
@@ -62,7 +101,7 @@ export const FailingTargets = ({
     </Notice>
   )
 
-export interface DeliveryListProps {
+interface DeliveryListProps {
   readonly viewer: Viewer
   readonly caption: string
   readonly deliveries: ReadonlyArray<LoggedDelivery>
@@ -206,7 +245,7 @@ export interface Progress {
   readonly refused: number
 }
 
-export interface ProgressViewProps {
+interface ProgressViewProps {
   readonly viewer: Viewer
   readonly progress: Progress
   /** The fields that go on with the range; undefined when it is done. */
@@ -267,7 +306,7 @@ const Attempt = ({ of, viewer }: { readonly of: LoggedAttempt; readonly viewer: 
   )
 }
 
-export interface OneDeliveryProps {
+interface OneDeliveryProps {
   readonly viewer: Viewer
   readonly of: LoggedDelivery
   /** The bytes that every attempt sends; undefined where they are no longer stored. */

@@ -1,4 +1,5 @@
 /** How a person signs in: password, passkeys, and the sessions that are open. */
+
 import { Effect } from "effect"
 import { endOthers, normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
 import { endOpenSessions } from "../../Auth/descent.ts"
@@ -21,10 +22,9 @@ import { Act, blank, type FormState, PostForm, TextField } from "../components/F
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import type { Done } from "../doneTexts.ts"
 import { Frame } from "../Frame.tsx"
-import { PasskeyForm } from "../PasskeyForm.tsx"
-import { afterDone, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { PasskeyForm } from "../Outside.tsx"
+import { afterDone, type Done, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [

@@ -1,20 +1,58 @@
 /** What the pages of webhook endpoints show: a list, one endpoint, the forms. */
 
+import { Redacted } from "effect"
 import { EventKind } from "../../Domain/Event.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
-import { CopyText } from "../components/CopyText.tsx"
+import { CopyField, CopyText } from "../components/CopyText.tsx"
 import { Act, Checks, type FormState, Hidden, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
+export interface NewSecretProps {
+  readonly label: string
+  /** What signs from now on. */
+  readonly secret: Redacted.Redacted<string>
+  /** Until when the one before also signs, Unix milliseconds; undefined where none does. */
+  readonly formerUntil: number | undefined
+  /** There was none before. */
+  readonly isFirst?: boolean
+  /** Where it goes on. */
+  readonly href: string
+  readonly onward: string
+}
+
+/** A secret that has just been put in force, shown this once. */
+export const NewSecret = ({ formerUntil, href, isFirst = false, label, onward, secret }: NewSecretProps) => (
+  <>
+    <Notice tone="warning" isAnswer>
+      <p>This secret is in force. It is the only time that it is shown: put it into your receiver now.</p>
+    </Notice>
+    <CopyField id="new-secret" label={label} value={Redacted.value(secret)} />
+    {isFirst ? null : (
+      <p>
+        {formerUntil === undefined ? (
+          "The former secret signs no more."
+        ) : (
+          <>
+            The former secret also signs until <Time at={formerUntil} />.
+          </>
+        )}
+      </p>
+    )}
+    <p>
+      <a href={href}>I have kept it: {onward}</a>
+    </p>
+  </>
+)
+
 /** How many, where no more than a limit are counted. */
 export const countText = (count: number): string => (count < countLimit ? String(count) : `${countLimit} or more`)
 
-export interface SeenEndpoint {
+interface SeenEndpoint {
   readonly endpoint: Endpoint
   readonly health: EndpointHealth
 }
@@ -134,7 +172,7 @@ const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer:
   )
 }
 
-export interface OneEndpointProps {
+interface OneEndpointProps {
   readonly viewer: Viewer
   readonly seen: SeenEndpoint
   readonly target: FormState

@@ -26,9 +26,7 @@ import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"
-import { Confirm } from "../components/Confirm.tsx"
-import { blank, type FormState } from "../components/Form.tsx"
-import { NewSecret, type NewSecretProps } from "../components/NewSecret.tsx"
+import { blank, Confirm, type FormState } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
@@ -36,7 +34,15 @@ import { withQuery } from "../query.ts"
 import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import { defaultSecretRoutes, secretReplaced, twoSign } from "./DefaultSecret.tsx"
-import { countText, EndpointTable, NewEndpointForm, OneEndpoint, type TestOutcome } from "./WebhookViews.tsx"
+import {
+  countText,
+  EndpointTable,
+  NewEndpointForm,
+  NewSecret,
+  type NewSecretProps,
+  OneEndpoint,
+  type TestOutcome
+} from "./WebhookViews.tsx"
 
 type Needs = Accounts | DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
 
