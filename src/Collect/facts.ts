@@ -1,7 +1,7 @@
 /** What one provider says of a broadcast: which transaction made each move, and what is where now. */
 import { Array as Arr, Effect, Either, Option, Schema } from "effect"
 import { toEventSelector } from "viem"
-import { type Call, decoder, getLogs, Hash, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
+import { type Call, decoder, getHeader, getLogs, Hash, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead, type PricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { ContractLog, type TokenTransfer, transferIn } from "../Chains/rpc/tokenTransfer.ts"
@@ -120,7 +120,11 @@ export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: P
     receipts.set(hash, receipt)
     madeBy.set(one.place, hash)
   }
-  return { receipts, madeBy, holdings, used, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
+  const blocks = [...new Set(Array.from(receipts.values(), ({ blockNumber }) => blockNumber))]
+  const headers = yield* sendInBatches(client, blocks.map(getHeader), 20)
+  const times = new Map(headers.map(({ number, time }) => [number, time]))
+  const timeOf = (block: number): number => times.get(block) ?? head.time
+  return { receipts, madeBy, holdings, used, timeOf, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
 })
 
 export type BroadcastFacts = Effect.Effect.Success<ReturnType<typeof readFacts>>

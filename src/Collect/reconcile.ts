@@ -1,6 +1,6 @@
 /** The account of a broadcast, to the unit: what was there before = what was received + gas + what stayed. */
 import { Array as Arr, Effect, Schema } from "effect"
-import { getAddress } from "viem"
+import { getAddress, zeroAddress } from "viem"
 import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
@@ -19,8 +19,18 @@ export const SweepResult = Schema.Struct({
     Schema.Struct({
       ...{ hash: Schema.String, place: Schema.NonNegativeInt, address: Schema.String, to: Schema.String },
       ...{ currency: Schema.String, amount: Units, refund: Schema.optional(Schema.String) },
+      /** The time of its block, Unix seconds. */
+      at: Schema.NonNegativeInt,
       /** Of the address's own transaction. */
       nonce: Schema.optional(Schema.NonNegativeInt)
+    })
+  ),
+  /** What each transaction of the broadcast has paid, also those that failed or brought gas to an address: wei. */
+  gas: Schema.Array(
+    Schema.Struct({
+      ...{ hash: Schema.String, payer: Schema.String, to: Schema.String, wei: Units },
+      /** The time of its block, Unix seconds. */
+      at: Schema.NonNegativeInt
     })
   ),
   /** `cameMeanwhile`: what came to the addresses; it stays too, and is in no other sum. */
@@ -38,6 +48,7 @@ export const SweepResult = Schema.Struct({
 export type SweepResult = typeof SweepResult.Type
 export type SweepTotal = SweepResult["totals"][number]
 type SweptTransfer = SweepResult["transfers"][number]
+type PaidGas = SweepResult["gas"][number]
 type SweepDifference = SweepResult["differences"][number]
 
 /** What each move brought to its receiver, and by which transaction; those that were not made are missing. */
@@ -143,7 +154,7 @@ const accountBy = (
     }
     if (done === undefined) continue
     const { amount, block, hash } = done
-    transfers.push({ hash, place, address, to, currency, amount: `${amount}`, refund, nonce })
+    transfers.push({ hash, place, address, to, currency, amount: `${amount}`, refund, at: facts.timeOf(block), nonce })
     // What somebody else had carried out before was no longer there when this began.
     if (block > beginning.block || facts.own.has(hash)) received.push([currency, amount])
   }
@@ -161,7 +172,12 @@ const accountBy = (
     const why = "something else took it from there"
     differences.push({ address: getAddress(address), currency, amount: `${due - stayed}`, why })
   }
-  const gas = sumOf(all.flatMap(({ mined }) => facts.receipts.get(mined?.hash ?? "") ?? []).map(feeOf))
+  const gas = all.flatMap(({ mined, ready }): PaidGas | [] => {
+    const receipt = facts.receipts.get(mined?.hash ?? "")
+    if (mined === undefined || receipt === undefined) return []
+    const [payer, to] = [getAddress(ready.from), getAddress(ready.variants[mined.step]?.to ?? zeroAddress)]
+    return { hash: mined.hash, payer, to, wei: `${feeOf(receipt)}`, at: facts.timeOf(receipt.blockNumber) }
+  })
   const totals = [{ symbol: plan.coin, decimals: 18 }, ...plan.tokens].map(({ decimals, symbol }): SweepTotal => {
     const own = rows.filter(({ currency }) => currency === symbol)
     return {
@@ -169,12 +185,12 @@ const accountBy = (
       decimals,
       before: `${sumOf(own.map(({ before }) => before))}`,
       received: `${sumOf(received.flatMap(([currency, amount]) => (currency === symbol ? [amount] : [])))}`,
-      gas: `${symbol === plan.coin ? gas : 0n}`,
+      gas: `${symbol === plan.coin ? sumOf(gas.map(({ wei }) => BigInt(wei))) : 0n}`,
       stayed: `${sumOf(own.map(({ stayed }) => stayed))}`,
       cameMeanwhile: `${sumOf(own.map(({ came }) => came))}`
     }
   })
-  return { digest: plan.digest, transfers, totals, differences }
+  return { digest: plan.digest, transfers, gas, totals, differences }
 }
 
 const textOf = (value: unknown): string => JSON.stringify(value)
@@ -191,6 +207,7 @@ export const accountFor = Effect.fn("Collect.accountFor")(function* (
   const [first, second = first] = Arr.map(facts, (each) => accountBy(plan, all, beginning, each))
   const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other)
   const isOfBoth = (one: SweptTransfer) => second.transfers.some((other) => isSame(one, other))
+  const gas = first.gas.filter((one) => second.gas.some((other) => isSame(one, other)))
   const differences: Array<SweepDifference> = Arr.unionWith(first.differences, second.differences, isSame)
   const why = "providers differ on it: run this again, and look in a block explorer if that lasts"
   for (const { address, amount, currency } of first.transfers.filter((one) => !isOfBoth(one))) {
@@ -199,6 +216,6 @@ export const accountFor = Effect.fn("Collect.accountFor")(function* (
   if (differences.length === 0 && !isSame(withoutLater(first.totals), withoutLater(second.totals))) {
     differences.push({ address: plan.sponsor.address, currency: plan.coin, amount: "0", why })
   }
-  const result: SweepResult = { ...first, transfers: first.transfers.filter(isOfBoth), differences }
+  const result: SweepResult = { ...first, transfers: first.transfers.filter(isOfBoth), gas, differences }
   return result
 })

@@ -118,12 +118,18 @@ const record = Effect.fnUntraced(function* (settings: SettingsShape, { plan }: S
   }
   // Last, and without what another plan can still have: that asks whether all transactions of its address are noted.
   const decided = result.transfers.filter(({ refund = "" }) => !open.has(refund))
-  for (const moved of Arr.chunksOf(decided, mostCollected)) {
-    const transfers = moved.map(({ nonce, refund: _, ...transfer }) => ({
+  // The gas after the moves, by which it is told whose it is.
+  const noting = [
+    ...Arr.chunksOf(decided, mostCollected).map((transfers) => ({ transfers, gas: [] })),
+    ...Arr.chunksOf(result.gas, mostCollected).map((gas) => ({ transfers: [], gas }))
+  ]
+  for (const { gas, transfers: moved } of noting) {
+    const transfers = moved.map(({ nonce, refund, ...transfer }) => ({
       ...transfer,
-      ...(nonce === undefined ? {} : { nonce })
+      ...(nonce === undefined ? {} : { nonce }),
+      ...(refund === undefined ? {} : { refund })
     }))
-    const noted = yield* Effect.either(ask(settings, recordCollected, { chain, mode, digest, transfers }))
+    const noted = yield* Effect.either(ask(settings, recordCollected, { chain, mode, digest, transfers, gas }))
     if (Either.isLeft(noted)) {
       notNoted.push(`What was collected could not be noted (${noted.left.message}): run this again`)
     }

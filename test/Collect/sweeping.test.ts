@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from "node:fs"
 import { expect } from "@effect/vitest"
 import { Effect, Runtime } from "effect"
-import type { Address } from "viem"
+import type { Address, Hex } from "viem"
 import { HDKey } from "viem/accounts"
 import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
@@ -15,6 +15,38 @@ import { inFrontOf } from "./inFront.ts"
 import { eventually, killedAt, network, openShop } from "./shop.ts"
 
 const atOnce = { concurrency: "unbounded" } as const
+
+interface GasRow {
+  readonly tx_hash: string
+  readonly payer: string
+  readonly amount: string
+  readonly account_id: string | null
+  readonly block_time: number
+}
+
+/** All transactions that these addresses have sent are in the table `gas`, with what the chain says of each, and no others. */
+const gasIsThatOf = Effect.fnUntraced(function* (
+  { chain, home }: Effect.Effect.Success<ReturnType<typeof openShop>>,
+  payers: ReadonlyArray<Address>
+) {
+  const noted = yield* rows<GasRow>(home, "SELECT * FROM gas")
+  const counts = yield* Effect.forEach(payers, (payer) => chain.rpc<Hex>("eth_getTransactionCount", [payer, "latest"]))
+  expect(noted).toHaveLength(counts.reduce((sum, count) => sum + Number(count), 0))
+  for (const { account_id, amount, block_time, payer, tx_hash } of noted) {
+    const receipt = yield* chain.rpc<Record<"blockNumber" | "effectiveGasPrice" | "from" | "gasUsed", Hex>>(
+      "eth_getTransactionReceipt",
+      [tx_hash]
+    )
+    const block = yield* chain.rpc<{ readonly timestamp: Hex }>("eth_getBlockByNumber", [receipt.blockNumber, false])
+    expect({ account_id, amount, block_time, payer: payer.toLowerCase() }).toEqual({
+      ...{ account_id: "default", payer: receipt.from },
+      ...{
+        amount: `${BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice)}`,
+        block_time: Number(block.timestamp)
+      }
+    })
+  }
+})
 
 liveTest("collects what has come, and late coin at a swept address is seen afterwards", function* () {
   const shop = yield* openShop()
@@ -70,8 +102,17 @@ liveTest("collects what has come, and late coin at a swept address is seen after
   ]) {
     expect(collected).toContainEqual(expect.objectContaining({ currency, amount }))
   }
+  const payers = [shop.sponsor, usdt.address as Address, coin.address as Address]
+  yield* gasIsThatOf(shop, payers)
+  // To the wei: what came, less what went and its gas, is what is there.
+  const ofCoin = collected.find(({ currency }) => currency === "ETH")
+  const gas = yield* rows<{ amount: string }>(home, "SELECT amount FROM gas WHERE payment_id = ?", coin.id)
+  expect(ether / 10n - BigInt(ofCoin?.amount ?? 0) - BigInt(gas[0]?.amount ?? 0)).toBe(
+    yield* chain.balance(coin.address as Address)
+  )
   const again = yield* shop.broadcast("plan")
   expect([again.code, again.stderr]).toEqual([0, expect.stringContaining("It was sent before")])
+  yield* gasIsThatOf(shop, payers)
   const rest = yield* tilldJson<ReadonlyArray<UnsweptRow>>([...unswept, "--min-usd", "1"])
   expect(rest.map(({ address }) => address)).toEqual([open.address])
 

@@ -326,6 +326,31 @@ liveTest("accounts for the fee of data that a chain takes on top of the gas", fu
   })
 })
 
+liveTest("accounts for the gas of a transaction that failed, and of the one that brought it", function* () {
+  const { scene, signed } = yield* prepared(oneOfUsdt)
+  const { local } = scene
+  const [from, usdt] = [scene.wallet.address(0) as Address, local.tokens.USDT?.address as Address]
+  const code = yield* local.rpc<Hex>("eth_getCode", [usdt, "latest"])
+  const setCode = (to: Hex) => local.rpc("anvil_setCode", [usdt, to])
+  const sending = yield* Effect.fork(scene.send(signed))
+  yield* untilSaid(scene, sending, "1 of 2 transactions sent, 0 in a block")
+  // PUSH0 PUSH0 REVERT: whatever is asked of the token fails.
+  yield* setCode("0x5f5ffd")
+  yield* local.mine()
+  yield* untilSaid(scene, sending, "2 of 2 transactions sent, 1 in a block")
+  yield* local.mine()
+  yield* setCode(code)
+  yield* scene.mining
+  const { result } = yield* Fiber.join(sending)
+  expect(result.transfers).toEqual([])
+  expect(result.gas.map(({ payer, to }) => [payer, to])).toEqual([
+    [signed.plan.sponsor.address, from],
+    [from, getAddress(usdt)]
+  ])
+  const funding = BigInt(signed.plan.moves[0]?.funding ?? 0)
+  expect(funding - BigInt(result.gas[1]?.wei ?? 0)).toBe(yield* local.balance(from))
+})
+
 liveTest("notes what was collected by the addresses that payments have, whatever the plan's case", function* () {
   const { plan, scene } = yield* prepared(oneOfUsdt)
   const { digest: _, words: __, ...unsigned } = plan

@@ -232,12 +232,15 @@ export const samples: ReadonlyArray<Sample> = [
       transfers: [
         {
           ...{ hash: `0x${"c0".repeat(32)}`, place: 0, address: `0x${"a1".repeat(20)}`, to: `0x${"a2".repeat(20)}` },
-          ...{ currency: "USDC", amount: "1", nonce: 0 }
+          ...{ currency: "USDC", amount: "1", at: 1, nonce: 0 }
         }
+      ],
+      gas: [
+        { hash: `0x${"c0".repeat(32)}`, payer: `0x${"a1".repeat(20)}`, to: `0x${"a2".repeat(20)}`, wei: "2", at: 1 }
       ]
     },
     act: "sweep record",
-    detail: { chain: "polygon", mode, digest: `0x${"d1".repeat(32)}`, transfers: 1 }
+    detail: { chain: "polygon", mode, digest: `0x${"d1".repeat(32)}`, transfers: 1, transactions: 1 }
   },
   { operation: Deliveries.redeliverOne, input: { id: delivery }, act: "webhooks redeliver", detail: { delivery } },
   {

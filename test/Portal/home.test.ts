@@ -337,8 +337,8 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect((yield* vera.get(base)).text).not.toContain("Waiting to be collected")
     yield* Fiber.interrupt(worker)
     yield* execute(
-      `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, noted_at)
-       VALUES ('base', 'test', ?, 0, ?, ?, 'USDC', '4000000', 5)`,
+      `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, block_time, noted_at)
+       VALUES ('base', 'test', ?, 0, ?, ?, 'USDC', '4000000', 4, 5)`,
       [`0x${"3".repeat(64)}`, address, address]
     )
     // A restarted worker counts at once.

@@ -8,7 +8,8 @@ it("the account of a broadcast names what went where, what was sent back, the su
   expect(
     resultText({
       digest: "0xd4",
-      transfers: [{ ...common, hash, place: 0, to, amount: "5000000", refund: "exc_1" }],
+      transfers: [{ ...common, hash, place: 0, to, amount: "5000000", refund: "exc_1", at: 7 }],
+      gas: [],
       totals: [
         {
           ...{ currency: "USDC", decimals: 6, before: "7000000", received: "5000000", gas: "0" },

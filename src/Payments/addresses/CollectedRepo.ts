@@ -1,4 +1,4 @@
-/** The table `collected`: what was moved away from receiving addresses, as a broadcast has accounted for it. */
+/** The tables `collected` and `gas`: what was moved away from receiving addresses, and what that cost, as a broadcast has accounted for it. */
 import { Effect } from "effect"
 import { type ChainName, type Mode, type Network, networkKey } from "../../Domain/Chain.ts"
 import { type Db, execute } from "../../Sql.ts"
@@ -12,6 +12,10 @@ export interface CollectedTransfer {
   readonly to: string
   readonly currency: string
   readonly amount: string
+  /** The exception that it sends back. */
+  readonly refund?: string | undefined
+  /** The time of its block, Unix seconds. */
+  readonly at: number
   /** Of the address's own transaction; absent for an authorization, which another address carries. */
   readonly nonce?: number | undefined
 }
@@ -20,21 +24,60 @@ export interface CollectedTransfer {
 export const add = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<CollectedTransfer>, now: number) =>
   Effect.gen(function* () {
     let added = 0
-    for (const { address, amount, currency, hash, nonce, place, to } of transfers) {
+    for (const { address, amount, at, currency, hash, nonce, place, refund, to } of transfers) {
       const known = yield* db.get<{ readonly one: 1 }>(
         "SELECT 1 AS one FROM collected WHERE chain = ? AND mode = ? AND tx_hash = ? AND place = ?",
         [chain, mode, hash, place]
       )
       if (known !== undefined) continue
       yield* execute(
-        `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, noted_at, nonce)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        [chain, mode, hash, place, address, to, currency, amount, now, nonce ?? null]
+        `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, refund, block_time,
+           noted_at, nonce, account_id, payment_id)
+         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+           value ->> 8, value ->> 9, value ->> 10, value ->> 11, account_id, payments.id
+         FROM json_each(?) LEFT JOIN payments ON payments.address = value ->> 4`,
+        [JSON.stringify([[chain, mode, hash, place, address, to, currency, amount, refund, at, now, nonce]])]
       )
       added += 1
     }
     return added
   })
+
+export interface PaidGas {
+  readonly hash: string
+  /** EIP-55 form, both. */
+  readonly payer: string
+  readonly to: string
+  readonly wei: string
+  /** The time of its block, Unix seconds. */
+  readonly at: number
+}
+
+/**
+ * Adds the gas of transactions, after what they have moved: it belongs to the account and the payment that they were for,
+ * where that is one. Those that are there already stay as they are.
+ */
+export const addGas = (db: Db, { chain, mode }: Network, paid: ReadonlyArray<PaidGas>) =>
+  Effect.forEach(
+    paid,
+    Effect.fnUntraced(function* ({ at, hash, payer, to, wei }) {
+      const [first, ...others] = yield* db.all<{ readonly account: string; readonly payment: string }>(
+        `SELECT account_id AS account, id AS payment FROM payments WHERE mode = ? AND address IN (
+           SELECT address FROM collected WHERE chain = ? AND mode = ? AND tx_hash = ? UNION VALUES (?), (?))`,
+        [mode, chain, mode, hash, payer, to]
+      )
+      const isOfOne = others.every(({ account }) => account === first?.account)
+      yield* execute(
+        `INSERT INTO gas (chain, mode, tx_hash, payer, receiver, amount, account_id, payment_id, block_time)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+        [
+          ...[chain, mode, hash, payer, to, wei],
+          ...[isOfOne ? (first?.account ?? null) : null, others.length === 0 ? (first?.payment ?? null) : null, at]
+        ]
+      )
+    }),
+    { concurrency: 1, discard: true }
+  )
 
 /** An address on one chain. */
 interface NetworkAddress extends Network {

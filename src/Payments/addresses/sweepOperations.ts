@@ -66,7 +66,7 @@ export const readChain = operation({
   })
 })
 
-/** Transfers that one request notes at most. */
+/** Transfers, and transactions, that one request notes at most. */
 export const mostCollected = 500
 
 const Transfer = Schema.Struct({
@@ -77,31 +77,55 @@ const Transfer = Schema.Struct({
   to: Schema.String,
   currency: Schema.String,
   amount: BaseUnits,
+  /** The exception that it sends back. */
+  refund: maybe(Schema.String),
+  /** The time of its block, Unix seconds. */
+  at: Schema.NonNegativeInt,
   /** Of the address's own transaction. */
   nonce: maybe(Schema.NonNegativeInt)
 })
 
-/** Notes what a broadcast has moved; the same transfers again change nothing. */
+const Gas = Schema.Struct({
+  hash: HashField,
+  payer: Schema.String,
+  to: Schema.String,
+  wei: BaseUnits,
+  /** The time of its block, Unix seconds. */
+  at: Schema.NonNegativeInt
+})
+
+/** Notes what a broadcast has moved, and what it has paid for gas; the same again changes nothing. */
 export const recordCollected = operation({
   name: "sweep record",
-  summary: "Note what was moved away from receiving addresses, as tilld sweep broadcast does at its end",
+  summary: "Note what was moved away from receiving addresses, and its gas, as tilld sweep broadcast does at its end",
   needs: "store",
   input: {
     chain: ChainField,
     mode: ModeField,
     digest: HashField,
-    transfers: Schema.Array(Transfer).pipe(Schema.maxItems(mostCollected))
+    transfers: Schema.Array(Transfer).pipe(Schema.maxItems(mostCollected)),
+    gas: Schema.Array(Gas).pipe(Schema.maxItems(mostCollected))
   },
   output: Schema.Struct({ added: Schema.Number }),
   refusals: [],
-  audit: ({ chain, digest, mode, transfers }) => ({ chain, mode, digest, transfers: transfers.length }),
-  run: Effect.fnUntraced(function* ({ chain, mode, transfers }) {
+  audit: ({ chain, digest, gas, mode, transfers }) => ({
+    ...{ chain, mode, digest, transfers: transfers.length, transactions: gas.length }
+  }),
+  run: Effect.fnUntraced(function* ({ chain, gas, mode, transfers }) {
     const repo = yield* lazily(() => import("./CollectedRepo.ts"))
     const { Tx, Writer } = yield* lazily(() => import("../../Sql.ts"))
     const writer = yield* Writer
     const now = yield* Clock.currentTimeMillis
     const given = transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }))
-    const added = yield* writer.write(Effect.flatMap(Tx, (tx) => repo.add(tx, { chain, mode }, given, now)))
+    const paid = gas.map(({ wei, ...transaction }) => ({ ...transaction, wei: `${wei}` }))
+    const added = yield* writer.write(
+      Effect.gen(function* () {
+        const tx = yield* Tx
+        const added = yield* repo.add(tx, { chain, mode }, given, now)
+        yield* repo.addGas(tx, { chain, mode }, paid)
+        return added
+      })
+    )
     return { added }
   })
 })

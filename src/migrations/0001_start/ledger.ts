@@ -76,7 +76,8 @@ export const ledger = [
    WHERE canonical = 1 AND corroborated = 0 AND dust IS NOT NULL`,
 
   // What was moved away from receiving addresses, as a broadcast has accounted for it. `place`: of the move in its plan.
-  // `nonce`: of the address's own transaction; null for a transfer that the address only signed.
+  // `refund`: what it sends back, where it is no collection. `block_time`: Unix seconds. `nonce`: of the address's own
+  // transaction; null for a transfer that the address only signed.
   `CREATE TABLE collected (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -86,12 +87,32 @@ export const ledger = [
     receiver TEXT NOT NULL,
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    refund TEXT,
+    account_id TEXT REFERENCES accounts (id),
+    payment_id TEXT REFERENCES payments (id),
+    block_time INTEGER NOT NULL,
     noted_at INTEGER NOT NULL,
     nonce INTEGER CHECK (nonce >= 0),
     PRIMARY KEY (chain, mode, tx_hash, place)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX collected_address ON collected (address)",
   "CREATE INDEX collected_noted ON collected (noted_at)",
+
+  // Wei that the transactions of broadcasts have paid for gas, also those that failed, and those that bring gas to an address.
+  // `payer`: the address of a payment, or the wallet's sponsor. `receiver`: whom the transaction calls. Account and payment
+  // are null where it served several.
+  `CREATE TABLE gas (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    tx_hash TEXT NOT NULL,
+    payer TEXT NOT NULL,
+    receiver TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount <> ''),
+    account_id TEXT REFERENCES accounts (id),
+    payment_id TEXT REFERENCES payments (id),
+    block_time INTEGER NOT NULL,
+    PRIMARY KEY (chain, mode, tx_hash)
+  ) STRICT, WITHOUT ROWID`,
 
   // The running sums of an address's dust: by chain, currency, kind and `corroborated`. They count canonical rows only.
   // `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block with a part that a reorg

@@ -48,8 +48,8 @@ const receivedBehind = (after: number, window: number) =>
 const storeTransfer = (n: number, over: Partial<Record<"chain" | "mode" | "currency", string>> = {}) => {
   const { chain, currency, mode } = { ...network, currency: "ETH", ...over }
   return execute(
-    `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, noted_at)
-     VALUES (?, ?, ?, 0, ?, ?, ?, '4', 5)`,
+    `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, block_time, noted_at)
+     VALUES (?, ?, ?, 0, ?, ?, ?, '4', 4, 5)`,
     [chain, mode, hash(100 + n), addressOf(n), addressOf(9), currency]
   )
 }
@@ -123,7 +123,7 @@ const noteTransfers = (transfers: ReadonlyArray<CollectedRepo.CollectedTransfer>
 
 test("a transfer is noted once, by its transaction and its place in the plan", function* () {
   const transfer = (place: number, amount: string) => ({
-    ...{ hash: hash(1), place, address: addressOf(place), to: addressOf(9), currency: "USDC", amount }
+    ...{ hash: hash(1), place, address: addressOf(place), to: addressOf(9), currency: "USDC", amount, at: 7 }
   })
   expect(yield* noteTransfers([transfer(1, "5"), transfer(2, "6")], 10)).toBe(2)
   expect(yield* noteTransfers([transfer(2, "60"), transfer(3, "7")], 20)).toBe(1)
@@ -133,6 +133,48 @@ test("a transfer is noted once, by its transaction and its place in the plan", f
     }))
   )
   expect(yield* Effect.flatMap(Reader, CollectedRepo.newest)).toBe(20)
+})
+
+test("gas is of the account and the payment that its transaction was for, where that is one, and is noted once", function* () {
+  yield* storePayments([{}, {}, {}])
+  yield* execute("INSERT INTO accounts VALUES ('other', 'Other', 0, NULL, NULL, NULL)")
+  yield* execute("UPDATE payments SET account_id = 'other' WHERE id = 'pay_3'")
+  const [sponsor, batcher] = [addressOf(20), addressOf(21)]
+  const carried = (batch: number, ...of: ReadonlyArray<number>) =>
+    noteTransfers(
+      of.map((n) => ({
+        ...{
+          hash: hash(batch),
+          place: n,
+          address: addressOf(n),
+          to: addressOf(9),
+          currency: "USDC",
+          amount: "5",
+          at: 7
+        }
+      })),
+      10
+    )
+  yield* carried(31, 1, 2)
+  yield* carried(32, 2, 3)
+  const paid = (n: number, payer: string, to: string, wei = `${n}`) => ({ hash: hash(n), payer, to, wei, at: 7 })
+  const noteGas = (...all: ReadonlyArray<CollectedRepo.PaidGas>) =>
+    inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.addGas(tx, network, all)))
+  yield* noteGas(
+    paid(1, sponsor, addressOf(3)),
+    paid(2, addressOf(1), addressOf(9)),
+    paid(31, sponsor, batcher),
+    paid(32, sponsor, batcher),
+    paid(33, sponsor, batcher)
+  )
+  yield* noteGas(paid(1, sponsor, addressOf(3), "100"))
+  expect(yield* rows("SELECT amount, account_id, payment_id FROM gas ORDER BY CAST(amount AS INTEGER)")).toEqual([
+    { amount: "1", account_id: "other", payment_id: "pay_3" },
+    { amount: "2", account_id: "default", payment_id: "pay_1" },
+    { amount: "31", account_id: "default", payment_id: null },
+    { amount: "32", account_id: null, payment_id: null },
+    { amount: "33", account_id: null, payment_id: null }
+  ])
 })
 
 const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
@@ -154,7 +196,7 @@ test("an open exception tells how many transactions of its address were noted, e
   let place = 0
   const add = (nonce: number | undefined, of = 1, over: Partial<Network> = {}) => {
     place += 1
-    const transfer = { address: addressOf(of), to: addressOf(9), currency: "ETH", amount: "1", nonce }
+    const transfer = { address: addressOf(of), to: addressOf(9), currency: "ETH", amount: "1", at: 7, nonce }
     return noteTransfers([{ hash: hash(place), place, ...transfer }], 10, { ...network, ...over })
   }
   expect(yield* listed).toEqual(both(0, 0))
