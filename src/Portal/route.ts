@@ -65,6 +65,15 @@ export interface PortalRoute<R> {
   readonly handle: PortalHandler<R>
 }
 
+/** The route of a form. */
+export const formRoute = <R>(path: string, role: Role, handle: PortalHandler<R>, proof?: Proof): PortalRoute<R> => ({
+  ...{ method: "POST", path, role, handle },
+  ...(proof && { proof })
+})
+
+/** A proof that is asked for once the form is in order. */
+export const proofTo = (to: string, when: Proof["when"] = "live"): Proof => ({ when, to, checksFirst: true })
+
 /** The same of a page that says what was done. */
 export const afterDone = (viewer: Pick<Viewer, "owner">, path: string, done: Done): string =>
   pathOf(viewer, `${path}?done=${done}`)

@@ -28,7 +28,7 @@ const problemOf = ({ problems }: FormState, name: string) => problems.find(({ pa
 /** What a form's fields are called, for the summary of its problems. */
 export type Labels = Readonly<Record<string, string>>
 
-interface PostFormProps {
+export interface PostFormProps {
   readonly of: FormState
   readonly action: string
   /** `viewer.csrf`. */

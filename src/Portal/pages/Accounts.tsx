@@ -2,7 +2,7 @@
  * The accounts of the installation, for operators: list with what each has stored, switch to one, make one, change what one
  * may do.
  */
-import { Effect, Either } from "effect"
+import { Effect } from "effect"
 import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
 import { accountLimits, configuredLimits } from "../../Auth/accountLimits.ts"
 import { changeAccount, createAccount } from "../../Auth/accountOperations.ts"
@@ -11,23 +11,30 @@ import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { Accounts } from "../../Auth.ts"
 import type { Account } from "../../Domain/Account.ts"
 import { modes } from "../../Domain/Chain.ts"
-import { newAccountId } from "../../Domain/Ids.ts"
+import { type AccountId, newAccountId } from "../../Domain/Ids.ts"
 import { bytesText } from "../../lib/quantities.ts"
-import { carryOut } from "../../Operations/auditLog.ts"
-import { decodeForm } from "../../Operations/inputText.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Secrets } from "../../Secrets.ts"
 import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
+import { act } from "../act.ts"
 import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
-import { callerOf, type Viewer } from "../Viewer.ts"
+import {
+  afterDone,
+  formRoute,
+  type PortalHandler,
+  type PortalRequest,
+  type PortalRoute,
+  pathOf,
+  proofTo
+} from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
 
@@ -208,13 +215,10 @@ const ofAccount =
     })
 
 const change = ofAccount((viewer, account, form) =>
-  Effect.gen(function* () {
-    const read = decodeForm(changeAccount, form, ["quota", "perMinute", "perHour"], { id: account.id })
-    if (Either.isLeft(read)) {
-      return yield* termsPage(viewer, account, { id: "account-terms", typed: form, problems: read.left })
-    }
-    yield* Effect.catchTag(carryOut(changeAccount, read.right, callerOf(viewer)), "UnknownAccount", Effect.die)
-    return seeOther(afterDone(viewer, "/accounts", "allowed"))
+  act(viewer, changeAccount, {
+    ...{ form, fields: ["quota", "perMinute", "perHour"], given: { id: account.id } },
+    done: () => seeOther(afterDone(viewer, "/accounts", "allowed")),
+    refused: (problems) => termsPage(viewer, account, { id: "account-terms", typed: form, problems })
   })
 )
 
@@ -232,27 +236,18 @@ const withoutKeys = (form: URLSearchParams): URLSearchParams => {
   return typed
 }
 
-const create: PortalHandler<Needs> = (viewer, { form }) =>
-  Effect.gen(function* () {
-    const refused = (problems: FormState["problems"]) =>
-      newAccountPage(viewer, { id: "account", typed: withoutKeys(form), problems }, 422)
-    const sharedWallet = textOf(form, "liveXpub") + textOf(form, "testXpub") === ""
-    const read = decodeForm(createAccount, form, ["name", "liveXpub", "testXpub"], {
-      id: textOf(form, "id"),
-      sharedWallet
-    })
-    if (Either.isLeft(read)) return refused(read.left)
-    const { id } = read.right
-    const done = seeOther(afterDone({ owner: { account: id, mode: viewer.owner.mode } }, "", "account"))
-    return yield* carryOut(createAccount, read.right, callerOf(viewer)).pipe(
-      Effect.as(done),
-      Effect.catchTags({
-        // The form was sent twice.
-        AccountExists: () => Effect.succeed(done),
-        WalletInOtherMode: ({ message }) => Effect.succeed(refused([{ path: "", message }]))
-      })
-    )
+const create: PortalHandler<Needs> = (viewer, { form }) => {
+  const sharedWallet = textOf(form, "liveXpub") + textOf(form, "testXpub") === ""
+  const done = (id: AccountId) =>
+    seeOther(afterDone({ owner: { account: id, mode: viewer.owner.mode } }, "", "account"))
+  return act(viewer, createAccount, {
+    ...{ form, fields: ["name", "liveXpub", "testXpub"], given: { id: textOf(form, "id"), sharedWallet } },
+    done: (_, { id }) => done(id),
+    refused: (problems) => newAccountPage(viewer, { id: "account", typed: withoutKeys(form), problems }, 422),
+    // The form was sent twice.
+    on: { AccountExists: (_, { id }) => done(id) }
   })
+}
 
 export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/accounts", role: "operator", handle: list },
@@ -262,18 +257,12 @@ export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "operator",
     handle: (viewer) => Effect.sync(() => newAccountPage(viewer, blank("account", { id: newAccountId() })))
   },
-  { method: "POST", path: "/accounts", role: "operator", handle: create },
+  formRoute("/accounts", "operator", create),
   {
     method: "GET",
     path: "/accounts/:id",
     role: "operator",
     handle: ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
   },
-  {
-    method: "POST",
-    path: "/accounts/:id",
-    role: "operator",
-    proof: { when: "always", to: "change the terms of an account", checksFirst: true },
-    handle: change
-  }
+  formRoute("/accounts/:id", "operator", change, proofTo("change the terms of an account", "always"))
 ]

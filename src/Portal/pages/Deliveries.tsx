@@ -22,7 +22,7 @@ import { checked, readMoment, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
 import { withQuery } from "../query.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
 import {
   DeliveryFilters,
@@ -266,7 +266,7 @@ export const deliveryRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     role: "admin",
     handle: (viewer) => rangePage(viewer, blank("range", { status: "failing" }))
   },
-  { method: "POST", path: "/deliveries/resend-range", role: "admin", handle: resendRange },
-  { method: "POST", path: "/deliveries/resend", role: "admin", handle: resendChosen },
-  { method: "POST", path: "/deliveries/:id/resend", role: "admin", handle: resendOne }
+  formRoute("/deliveries/resend-range", "admin", resendRange),
+  formRoute("/deliveries/resend", "admin", resendChosen),
+  formRoute("/deliveries/:id/resend", "admin", resendOne)
 ]

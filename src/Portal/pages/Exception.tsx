@@ -19,7 +19,7 @@ import { amountRule, baseUnitsOf, problemsOfRefusal } from "../components/amount
 import { moneyText, Notice } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRoute } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, type Refused } from "./decisionForms.tsx"
 import { decimalsOfException, ExceptionFacts } from "./exceptionView.tsx"
@@ -132,18 +132,6 @@ const decided =
 
 export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding>> = [
   { method: "GET", path: "/exceptions/:id", role: "viewer", handle: show },
-  {
-    method: "POST",
-    path: "/exceptions/:id/accept",
-    role: "admin",
-    proof: { when: "live", to: "accept the money of an exception", checksFirst: true },
-    handle: decided("accept")
-  },
-  {
-    method: "POST",
-    path: "/exceptions/:id/refund",
-    role: "admin",
-    proof: { when: "live", to: "record a refund", checksFirst: true },
-    handle: decided("refund")
-  }
+  formRoute("/exceptions/:id/accept", "admin", decided("accept"), proofTo("accept the money of an exception")),
+  formRoute("/exceptions/:id/refund", "admin", decided("refund"), proofTo("record a refund"))
 ]

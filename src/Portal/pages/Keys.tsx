@@ -1,25 +1,23 @@
 /** API keys: list, make, roll, change, revoke. A key's text is on the answer to the form that made it, and nowhere else. */
 
-import { Clock, Effect, Either } from "effect"
+import { Clock, Effect } from "effect"
 import { changeKey, createKey, revokeKey, rollKey } from "../../Auth/keyOperations.ts"
 import { Keys } from "../../Auth.ts"
 import type { LimitRefused } from "../../Domain/Account.ts"
-import type { FieldProblem } from "../../Domain/ApiError.ts"
-import { type ApiKey, defaultOverlapHours, type KeyLimits } from "../../Domain/ApiKey.ts"
+import { type ApiKey, defaultOverlapHours } from "../../Domain/ApiKey.ts"
 import { type ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
-import { carryOut } from "../../Operations/auditLog.ts"
-import { decodeForm } from "../../Operations/inputText.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
+import { act } from "../act.ts"
 import { blank, Confirm, type FormState } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { namedIn, pageSize, withQuery } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
 import { isWorking, KeyTable, keyPresets, MadeKey as MadeKeyView, NewKeyForm, OneKey, shortKey } from "./KeyViews.tsx"
 
 /** The fields of a key's terms. */
@@ -68,31 +66,21 @@ const usedUp = (viewer: Viewer, id: ApiKeyId) =>
     409
   )
 
-const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) =>
-  Effect.gen(function* () {
-    const refused = (...problems: ReadonlyArray<FieldProblem>) =>
-      newKeyPage(viewer, { id: "key", typed: form, problems }, 422)
-    const names = ["name", "permissions", "expires", ...termNames] as const
-    const preset = namedIn<ReadonlyArray<string>>(keyPresets, form.get("preset"))
-    const chosen = new URLSearchParams(form)
-    if (preset !== undefined) {
-      chosen.delete("permissions")
-      for (const each of preset) chosen.append("permissions", each)
-    }
-    const read = decodeForm(createKey, chosen, names, { id: textOf(form, "id"), ...viewer.owner })
-    if (Either.isLeft(read)) return refused(...read.left)
-    const key = read.right
-    return yield* carryOut(createKey, key, callerOf(viewer)).pipe(
-      Effect.map((made) => madePage(viewer, "Your new key", made)),
-      Effect.catchTags({
-        KeyExists: () => Effect.succeed(usedUp(viewer, key.id)),
-        LimitRefused: (error) => Effect.succeed(refused(refusedLimit(error))),
-        TooMany: ({ message }) => Effect.succeed(refused({ path: "", message })),
-        QuotaExceeded: ({ message }) => Effect.succeed(refused({ path: "", message })),
-        UnknownAccount: Effect.die
-      })
-    )
+const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) => {
+  const preset = namedIn<ReadonlyArray<string>>(keyPresets, form.get("preset"))
+  const chosen = new URLSearchParams(form)
+  if (preset !== undefined) {
+    chosen.delete("permissions")
+    for (const each of preset) chosen.append("permissions", each)
+  }
+  return act(viewer, createKey, {
+    ...{ form: chosen, fields: ["name", "permissions", "expires", ...termNames] },
+    given: { id: textOf(form, "id"), ...viewer.owner },
+    done: (made) => madePage(viewer, "Your new key", made),
+    refused: (problems) => newKeyPage(viewer, { id: "key", typed: form, problems }, 422),
+    on: { KeyExists: (_, { id }) => usedUp(viewer, id), LimitRefused: refusedLimit }
   })
+}
 
 const refusedLimit = ({ limit, rule }: LimitRefused) => ({ path: limit, message: rule })
 
@@ -136,52 +124,36 @@ const ended = (viewer: Viewer) =>
     409
   )
 
-const roll = ofKey<Keys | Writer>(
-  Effect.fnUntraced(function* (viewer, key, form) {
-    const refused = (problems: FormState["problems"]) =>
-      keyPage(viewer, key, undefined, { id: "roll", typed: form, problems })
-    const read = decodeForm(rollKey, form, ["overlap"], { id: key.id, to: textOf(form, "to") })
-    if (Either.isLeft(read)) return yield* refused(read.left)
-    const { to } = read.right
-    const keys = yield* Keys
-    return yield* carryOut(rollKey, read.right, callerOf(viewer)).pipe(
-      Effect.map((made) => madePage(viewer, "The key that replaces it", made)),
-      Effect.catchTags({
-        KeyEnded: () =>
+const roll = ofKey<Keys | Writer>((viewer, key, form) =>
+  Effect.flatMap(Keys, (keys) =>
+    act(viewer, rollKey, {
+      ...{ form, fields: ["overlap"], given: { id: key.id, to: textOf(form, "to") } },
+      done: (made) => madePage(viewer, "The key that replaces it", made),
+      refused: (problems) => keyPage(viewer, key, undefined, { id: "roll", typed: form, problems }),
+      on: {
+        KeyEnded: (_, { to }) =>
           Effect.map(keys.find(viewer.owner, key.id), (now) =>
             now?.rolledTo === to ? usedUp(viewer, to) : ended(viewer)
           ),
-        KeyExists: () => Effect.succeed(usedUp(viewer, to)),
-        NotFound: () => Effect.succeed(missing(viewer, "/keys", "key")),
-        TooMany: ({ message }) => refused([{ path: "", message }]),
-        QuotaExceeded: ({ message }) => refused([{ path: "", message }])
-      })
-    )
-  })
+        KeyExists: (_, { to }) => usedUp(viewer, to),
+        NotFound: () => missing(viewer, "/keys", "key")
+      }
+    })
+  )
 )
 
-/** Without the limits that the form left as it showed them: an operator who changes others does not confirm a lowered one. */
-const changedIn = <Terms extends Partial<Record<keyof KeyLimits, number | null>>>(key: ApiKey, terms: Terms): Terms => {
-  const changed = { ...terms }
-  for (const limit of ["perMinute", "perHour"] as const) {
-    if ((terms[limit] ?? undefined) === key[limit]) delete changed[limit]
-  }
-  return changed
-}
-
-const change = ofKey<Keys | Settings | Writer>(
-  Effect.fnUntraced(function* (viewer, key, form) {
-    const refused = (problems: FormState["problems"]) => keyPage(viewer, key, { id: "terms", typed: form, problems })
-    const read = decodeForm(changeKey, form, termNames, { id: key.id })
-    if (Either.isLeft(read)) return yield* refused(read.left)
-    return yield* carryOut(changeKey, changedIn(key, read.right), callerOf(viewer)).pipe(
-      Effect.as(seeOther(afterDone(viewer, `/keys/${key.id}`, "terms"))),
-      Effect.catchTags({
-        KeyEnded: () => Effect.succeed(ended(viewer)),
-        LimitRefused: (error) => refused([refusedLimit(error)]),
-        NotFound: () => Effect.succeed(missing(viewer, "/keys", "key"))
-      })
-    )
+const change = ofKey<Keys | Settings | Writer>((viewer, key, form) =>
+  act(viewer, changeKey, {
+    // Without the limits that are as they were shown: an operator who changes others does not confirm a lowered one.
+    fields: termNames.filter((name) => name === "ips" || textOf(form, name) !== String(key[name] ?? "")),
+    ...{ form, given: { id: key.id } },
+    done: () => seeOther(afterDone(viewer, `/keys/${key.id}`, "terms")),
+    refused: (problems) => keyPage(viewer, key, { id: "terms", typed: form, problems }),
+    on: {
+      KeyEnded: () => ended(viewer),
+      LimitRefused: refusedLimit,
+      NotFound: () => missing(viewer, "/keys", "key")
+    }
   })
 )
 
@@ -204,38 +176,21 @@ const confirmRevocation = ofKey(
   })
 )
 
-const revoke = ofKey<Keys | Writer>((viewer, { id }) =>
-  carryOut(revokeKey, { id }, callerOf(viewer)).pipe(
-    Effect.as(seeOther(afterDone(viewer, `/keys/${id}`, "revoked"))),
-    Effect.catchTag("NotFound", () => Effect.succeed(missing(viewer, "/keys", "key")))
-  )
+const revoke = ofKey<Keys | Writer>((viewer, key, form) =>
+  act(viewer, revokeKey, {
+    ...{ form, fields: [], given: { id: key.id } },
+    done: () => seeOther(afterDone(viewer, `/keys/${key.id}`, "revoked")),
+    refused: () => missing(viewer, "/keys", "key")
+  })
 )
 
 export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [
   { method: "GET", path: "/keys", role: "viewer", handle: list },
   { method: "GET", path: "/keys/new", role: "admin", handle: open },
-  {
-    method: "POST",
-    path: "/keys",
-    role: "admin",
-    proof: { when: "live", to: "make an API key", checksFirst: true },
-    handle: create
-  },
+  formRoute("/keys", "admin", create, proofTo("make an API key")),
   { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
-  {
-    method: "POST",
-    path: "/keys/:id/roll",
-    role: "admin",
-    proof: { when: "live", to: "roll an API key", checksFirst: true },
-    handle: roll
-  },
-  {
-    method: "POST",
-    path: "/keys/:id/terms",
-    role: "admin",
-    proof: { when: "live", to: "change where an API key works and how often", checksFirst: true },
-    handle: change
-  },
+  formRoute("/keys/:id/roll", "admin", roll, proofTo("roll an API key")),
+  formRoute("/keys/:id/terms", "admin", change, proofTo("change where an API key works and how often")),
   { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
-  { method: "POST", path: "/keys/:id/revoke", role: "admin", handle: revoke }
+  formRoute("/keys/:id/revoke", "admin", revoke)
 ]

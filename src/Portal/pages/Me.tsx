@@ -24,7 +24,7 @@ import { Notice, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
 import { Frame } from "../Frame.tsx"
 import { PasskeyForm } from "../Outside.tsx"
-import { afterDone, type Done, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type Done, formRoute, type PortalRequest, type PortalRoute, type Proof, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [
@@ -329,39 +329,32 @@ const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
     })
   )
 
-const route = (route: Omit<PortalRoute<Services>, "role">): PortalRoute<Services> => ({ role: "viewer", ...route })
+const always = (to: string): Proof => ({ when: "always", to })
 
 export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
-  route({ method: "GET", path: "/me", handle: (viewer) => show(viewer) }),
-  route({
-    method: "POST",
-    path: "/me/password",
-    proof: { when: "always", to: "set a password" },
-    handle: changePassword
-  }),
-  route({
-    ...{ method: "POST", path: "/me/password/remove", proof: { when: "always", to: "remove your password" } },
-    handle: own("portal password --remove", "removed", ({ id }) => PasswordsRepo.remove(id))
-  }),
-  route({
-    method: "GET",
-    path: "/me/passkeys/new",
-    proof: { when: "always", to: "make a passkey" },
+  { method: "GET", path: "/me", role: "viewer", handle: (viewer) => show(viewer) },
+  formRoute("/me/password", "viewer", changePassword, always("set a password")),
+  formRoute(
+    "/me/password/remove",
+    "viewer",
+    own("portal password --remove", "removed", ({ id }) => PasswordsRepo.remove(id)),
+    always("remove your password")
+  ),
+  {
+    ...{ method: "GET", path: "/me/passkeys/new", role: "viewer", proof: always("make a passkey") },
     handle: (viewer) => newPasskey(viewer)
-  }),
-  route({ method: "POST", path: "/me/passkeys", proof: { when: "always", to: "make a passkey" }, handle: makePasskey }),
-  route({
-    ...{ method: "POST", path: "/me/passkeys/remove", proof: { when: "always", to: "remove a passkey" } },
-    handle: own("portal passkey --remove", "removed", (person, id) => PasskeysRepo.remove(person.id, id))
-  }),
-  route({
-    ...{ method: "POST", path: "/me/sessions/revoke" },
-    handle: own("portal session revoke", "session", (person, id) => endOpenSessions({ person: person.id, id }))
-  }),
-  route({
-    method: "POST",
-    path: "/me/sessions/revoke-others",
-    proof: { when: "always", to: "end all other sessions of yours" },
-    handle: revokeOthers
-  })
+  },
+  formRoute("/me/passkeys", "viewer", makePasskey, always("make a passkey")),
+  formRoute(
+    "/me/passkeys/remove",
+    "viewer",
+    own("portal passkey --remove", "removed", (person, id) => PasskeysRepo.remove(person.id, id)),
+    always("remove a passkey")
+  ),
+  formRoute(
+    "/me/sessions/revoke",
+    "viewer",
+    own("portal session revoke", "session", (person, id) => endOpenSessions({ person: person.id, id }))
+  ),
+  formRoute("/me/sessions/revoke-others", "viewer", revokeOthers, always("end all other sessions of yours"))
 ]

@@ -20,7 +20,7 @@ import { blank, type FormState, PostForm, Select, TextField } from "../component
 import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 const section = "/payments"
@@ -203,5 +203,5 @@ const create: PortalHandler<Payments | Quotes | Settings | Writer> = (viewer, { 
 
 export const newPaymentRoutes: ReadonlyArray<PortalRoute<Payments | Quotes | Settings | Writer>> = [
   { method: "GET", path: "/payments/new", role: "admin", handle: show },
-  { method: "POST", path: "/payments/new", role: "admin", handle: create }
+  formRoute("/payments/new", "admin", create)
 ]

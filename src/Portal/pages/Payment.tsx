@@ -20,7 +20,7 @@ import { Confirm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, fiatText, Money, Notice, OnChain, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms } from "./decisionForms.tsx"
 import { ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
@@ -270,11 +270,5 @@ const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
   { method: "GET", path: "/payments/:id/cancel", role: "admin", handle: confirmCancel },
-  {
-    method: "POST",
-    path: "/payments/:id/cancel",
-    role: "admin",
-    proof: { when: "live", to: "cancel a payment" },
-    handle: cancel
-  }
+  formRoute("/payments/:id/cancel", "admin", cancel, { when: "live", to: "cancel a payment" })
 ]

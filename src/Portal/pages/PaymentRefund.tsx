@@ -16,7 +16,7 @@ import { blank, type FormState, TextArea } from "../components/Form.tsx"
 import { moneyText } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { RefundFields, sendItYourself } from "./decisionForms.tsx"
 
@@ -110,11 +110,5 @@ const refund: PortalHandler<Refunding> = (viewer, { form, params: { id = "" } })
 
 export const paymentRefundRoutes: ReadonlyArray<PortalRoute<Refunding>> = [
   { method: "GET", path: "/payments/:id/refund", role: "admin", handle: show },
-  {
-    method: "POST",
-    path: "/payments/:id/refund",
-    role: "admin",
-    proof: { when: "live", to: "record a refund", checksFirst: true },
-    handle: refund
-  }
+  formRoute("/payments/:id/refund", "admin", refund, proofTo("record a refund"))
 ]

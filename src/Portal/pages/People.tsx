@@ -19,7 +19,7 @@ import { Notice, Status, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
 import { Frame } from "../Frame.tsx"
 import { pageSize } from "../query.ts"
-import { afterDone, type Done, type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, type Done, formRoute, type PortalRequest, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
 interface PeopleViewProps {
@@ -288,9 +288,8 @@ const confirmDisabling = (viewer: Viewer, request: PortalRequest) =>
         )
   )
 
-const acting = (path: string, to: string, handle: PortalRoute<Services>["handle"]): PortalRoute<Services> => ({
-  ...{ method: "POST", path, role: "admin", proof: { when: "always", to, checksFirst: true }, handle }
-})
+const acting = (path: string, to: string, handle: PortalRoute<Services>["handle"]) =>
+  formRoute(path, "admin", handle, proofTo(to, "always"))
 
 export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
   {

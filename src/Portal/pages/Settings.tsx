@@ -8,16 +8,16 @@ import type { Accounts } from "../../Auth.ts"
 import { Fiat } from "../../Domain/Currency.ts"
 import { Accent, mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
 import { themesOf } from "../../lib/theme.ts"
-import { audited, carryOut } from "../../Operations/auditLog.ts"
-import { decodeForm } from "../../Operations/inputText.ts"
+import { audited } from "../../Operations/auditLog.ts"
 import { logoReply, pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
+import { act } from "../act.ts"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Frame } from "../Frame.tsx"
 import { missing } from "../framedReply.tsx"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { callerOf, type Viewer } from "../Viewer.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import type { Viewer } from "../Viewer.ts"
 
 const id = "shop"
 const isAccent = Schema.is(Accent)
@@ -191,11 +191,16 @@ const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) =>
     return seeOther(afterDone(viewer, "/settings", "settings"))
   })
 
-const proof = {
-  when: "shared",
-  to: "change how the account’s checkout looks and who may frame it",
-  checksFirst: true
-} as const
+const change: PortalHandler<Accounts | Reader | Settings | Writer> = (viewer, { form }) =>
+  act(viewer, changeShop, {
+    ...{ form, fields: [...shopTexts, "frameOrigins"], given: { account: viewer.owner.account } },
+    done: () => seeOther(afterDone(viewer, "/settings", "settings")),
+    refused: (problems) =>
+      pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} />, { status: 422 }),
+    on: { LogoRefused: ({ rule }) => ({ path: "logo", message: rule }) }
+  })
+
+const proof = proofTo("change how the account’s checkout looks and who may frame it", "shared")
 
 export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Settings | Writer>> = [
   {
@@ -209,28 +214,6 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Setti
       })
   },
   { method: "GET", path: "/settings/logo", role: "admin", handle: showLogo },
-  { method: "POST", path: "/settings/logo", role: "admin", proof, handle: uploadLogo },
-  {
-    method: "POST",
-    path: "/settings",
-    role: "admin",
-    proof,
-    handle: (viewer, { form }) =>
-      Effect.gen(function* () {
-        const refused = (problems: FormState["problems"]) =>
-          pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} />, {
-            status: 422
-          })
-        const names = [...shopTexts, "frameOrigins"] as const
-        const read = decodeForm(changeShop, form, names, { account: viewer.owner.account })
-        if (Either.isLeft(read)) return refused(read.left)
-        return yield* carryOut(changeShop, read.right, callerOf(viewer)).pipe(
-          Effect.as(seeOther(afterDone(viewer, "/settings", "settings"))),
-          Effect.catchTags({
-            LogoRefused: ({ rule }) => Effect.succeed(refused([{ path: "logo", message: rule }])),
-            UnknownAccount: Effect.die
-          })
-        )
-      })
-  }
+  formRoute("/settings/logo", "admin", uploadLogo, proof),
+  formRoute("/settings", "admin", change, proof)
 ]

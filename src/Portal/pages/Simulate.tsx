@@ -18,7 +18,7 @@ import { blank, type FormState, PostForm, Select, TextField } from "../component
 import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { assetsOf, createByHand } from "./NewPayment.tsx"
 
@@ -281,7 +281,7 @@ const posted =
 
 export const simulateRoutes: ReadonlyArray<PortalRoute<Payments | Settings | Writer>> = [
   { method: "GET", path: section, role: "admin", handle: show },
-  { method: "POST", path: `${section}/new`, role: "admin", handle: posted("fresh", make) },
-  { method: "POST", path: `${section}/pay`, role: "admin", handle: posted("existing", pay) },
-  { method: "POST", path: `${section}/reorg`, role: "admin", handle: posted("reorg", reorganize) }
+  formRoute(`${section}/new`, "admin", posted("fresh", make)),
+  formRoute(`${section}/pay`, "admin", posted("existing", pay)),
+  formRoute(`${section}/reorg`, "admin", posted("reorg", reorganize))
 ]

@@ -6,7 +6,16 @@ import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { CopyField, CopyText } from "../components/CopyText.tsx"
-import { Act, Checks, type FormState, Hidden, PostForm, Select, TextField } from "../components/Form.tsx"
+import {
+  Act,
+  Checks,
+  type FormState,
+  Hidden,
+  PostForm,
+  type PostFormProps,
+  Select,
+  TextField
+} from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -96,7 +105,7 @@ export const EndpointTable = ({
 const labels = { url: "URL", events: "Events", secret: "Signing secret", overlap: "The former secret also signs for" }
 
 /** How long a former secret may sign on. */
-export const overlaps = [
+const overlaps = [
   ["1h", "an hour"],
   ["24h", "24 hours"],
   ["7d", "7 days"],
@@ -130,6 +139,15 @@ const SecretField = ({ of }: { readonly of: FormState }) => (
     hint="Leave it empty for a new one, which the next page shows, once. Or give one of your own: whsec_ and 16 to 256 visible characters."
     autocomplete="off"
   />
+)
+
+/** Makes a new secret in the place of the one whose mark it carries. */
+export const RotationForm = ({ children, ...form }: PostFormProps) => (
+  <PostForm {...form} labels={labels}>
+    <Hidden of={form.of} name="replaces" />
+    {children}
+    <Select of={form.of} name="overlap" label={labels.overlap} options={overlaps} />
+  </PostForm>
 )
 
 interface EndpointFormProps {
@@ -235,11 +253,9 @@ const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActions
       </section>
       <section class="card">
         <h2>Rotate the secret</h2>
-        <PostForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate" labels={labels}>
-          <Hidden of={rotation} name="replaces" />
+        <RotationForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate">
           <SecretField of={rotation} />
-          <Select of={rotation} name="overlap" label={labels.overlap} options={overlaps} />
-        </PostForm>
+        </RotationForm>
       </section>
       <p>
         <a href={`${path}/delete`}>Delete this endpoint</a>

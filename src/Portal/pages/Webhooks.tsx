@@ -1,17 +1,18 @@
 /** Webhook endpoints: list with how they are doing, add, change, test, rotate, delete. */
 
-import { Clock, Effect, Either, Option, Redacted } from "effect"
+import { Clock, Effect, Redacted } from "effect"
 import type { Accounts } from "../../Auth.ts"
 import { defaultOverlapHours } from "../../Domain/ApiKey.ts"
 import { type EventKind, StatusEventKind } from "../../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../../Domain/Ids.ts"
+import type { RotationUnderWay } from "../../Domain/SecretErrors.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
-import { carryOut } from "../../Operations/auditLog.ts"
-import { decodeForm } from "../../Operations/inputText.ts"
+import { iso } from "../../lib/moment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
-import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { Reader, type Writer } from "../../Sql.ts"
+import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
 import { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
 import {
   type ChangeRefused,
@@ -22,18 +23,20 @@ import {
 import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
+import { rotateSecret } from "../../Webhooks/secretOperations.ts"
 import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"
+import { act } from "../act.ts"
 import { blank, Confirm, type FormState } from "../components/Form.tsx"
-import { Notice } from "../components/values.tsx"
+import { Facts } from "../components/Table.tsx"
+import { Notice, Time, utcText } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
-import { afterDone, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
-import { defaultSecretRoutes, secretReplaced, twoSign } from "./DefaultSecret.tsx"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   countText,
   EndpointTable,
@@ -41,10 +44,102 @@ import {
   NewSecret,
   type NewSecretProps,
   OneEndpoint,
+  RotationForm,
   type TestOutcome
 } from "./WebhookViews.tsx"
 
 type Needs = Accounts | DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
+
+const defaultPath = "/webhooks/default-secret"
+const defaultPage = { section: "/webhooks", title: "Default secret" } as const
+
+/** @param now Unix milliseconds */
+const ageView = (age: DefaultSecretAge | undefined, now: number) =>
+  age === undefined ? (
+    <p class="empty">There is none yet: it is made when it is first needed.</p>
+  ) : (
+    <Facts
+      of={{
+        Created: <Time at={age.createdAt} />,
+        "The former one signs until":
+          age.previousUntil === null || age.previousUntil <= now ? undefined : <Time at={age.previousUntil} />
+      }}
+    />
+  )
+
+const showDefault = (viewer: Viewer, refused?: FormState) =>
+  Effect.gen(function* () {
+    const age = yield* ageOf(yield* Reader, viewer.owner)
+    const form = refused ?? blank("rotation", { overlap: `${defaultOverlapHours}h`, replaces: markOf(age) })
+    const now = yield* Clock.currentTimeMillis
+    return framedReply(
+      viewer,
+      defaultPage,
+      <>
+        <p>
+          It signs what is sent to a payment’s own webhookUrl, unless that is the URL of an endpoint. It is stored
+          sealed, and shown only when it is new.
+        </p>
+        <section class="card">{ageView(age, now)}</section>
+        {mayAs(viewer.role, "admin") ? (
+          <section class="card" aria-label="A new secret">
+            <RotationForm
+              of={form}
+              action={pathOf(viewer, defaultPath)}
+              csrf={viewer.csrf}
+              submit="Make a new secret"
+            />
+          </section>
+        ) : null}
+      </>,
+      refused === undefined ? 200 : 422
+    )
+  })
+
+/** The form was sent again, or someone else rotated: another secret is in force, and is not shown. */
+const secretReplaced = (viewer: Viewer, href: string) =>
+  framedReply(
+    viewer,
+    { section: "/webhooks", title: "Nothing was replaced now" },
+    <p>
+      Another secret is in force than when this form was opened: the form was sent twice and has replaced it already, or
+      somebody else has. If nobody kept what was shown, replace it once more: <a href={href}>go back</a>.
+    </p>,
+    409
+  )
+
+/** Why a secret of the page at `href` was not rotated. */
+const rotationRefusals = (viewer: Viewer, href: string) => ({
+  SecretReplaced: () => secretReplaced(viewer, href),
+  RotationUnderWay: ({ until }: RotationUnderWay) => ({
+    path: "overlap",
+    message: `must be no time: the secret before this one still signs, until ${utcText(iso(until))}. Wait for that, or end both now`
+  }),
+  SecretUnreadable: () => ({
+    path: "overlap",
+    message: "must be no time: the stored secret is damaged, and cannot sign any longer"
+  })
+})
+
+const rotateDefault: PortalHandler<Needs> = (viewer, { form }) =>
+  act(viewer, rotateSecret, {
+    ...{ form, fields: ["overlap"], given: { ...viewer.owner, replaces: textOf(form, "replaces") } },
+    done: ({ previous, secret }, { replaces }) =>
+      framedReply(
+        viewer,
+        defaultPage,
+        <NewSecret
+          label="The default secret"
+          secret={Redacted.make(secret)}
+          formerUntil={previous?.until}
+          isFirst={replaces === markOf(undefined)}
+          href={pathOf(viewer, "/webhooks")}
+          onward="to the list"
+        />
+      ),
+    refused: (problems) => showDefault(viewer, { id: "rotation", typed: form, problems }),
+    on: rotationRefusals(viewer, pathOf(viewer, defaultPath))
+  })
 
 const seenOf = (endpoint: Endpoint) =>
   Effect.gen(function* () {
@@ -123,26 +218,16 @@ const usedUp = (viewer: Viewer, id: EndpointId) =>
 /** A refusal of the URL, without the option's name. */
 const urlProblem = ({ message }: ChangeRefused) => ({ path: "url", message: message.replace(/^--url /, "") })
 
-const create: PortalHandler<Needs> = (viewer, { form }) =>
-  Effect.gen(function* () {
-    const refused = (problems: FormState["problems"]) =>
-      newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422)
-    const id = EndpointId.make(textOf(form, "id"), true)
-    const read = decodeForm(registerEndpoint, form, ["url", "events", "secret"], { ...viewer.owner, id })
-    if (Either.isLeft(read)) return refused(read.left)
-    return yield* carryOut(registerEndpoint, read.right, callerOf(viewer)).pipe(
-      Effect.map(({ secret }) =>
-        secretPage(viewer, id, { secret: Redacted.make(secret), formerUntil: undefined, isFirst: true })
-      ),
-      Effect.catchTags({
-        ChangeRefused: (error) => Effect.succeed(refused([urlProblem(error)])),
-        TooManyEndpoints: ({ message }) => Effect.succeed(refused([{ path: "", message }])),
-        EndpointExists: () => Effect.succeed(usedUp(viewer, id)),
-        QuotaExceeded: () => Effect.succeed(refused([quotaProblem])),
-        UnknownAccount: Effect.die
-      })
-    )
+const create: PortalHandler<Needs> = (viewer, { form }) => {
+  const id = EndpointId.make(textOf(form, "id"), true)
+  return act(viewer, registerEndpoint, {
+    ...{ form, fields: ["url", "events", "secret"], given: { ...viewer.owner, id } },
+    done: ({ secret }) =>
+      secretPage(viewer, id, { secret: Redacted.make(secret), formerUntil: undefined, isFirst: true }),
+    refused: (problems) => newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422),
+    on: { ChangeRefused: urlProblem, EndpointExists: () => usedUp(viewer, id), QuotaExceeded: () => quotaProblem }
   })
+}
 
 const targetOf = ({ events, url }: Endpoint): FormState => ({
   id: "target",
@@ -189,79 +274,56 @@ const ofEndpoint =
       return endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : yield* handle(viewer, endpoint, form)
     })
 
-/** Changes an endpoint by some fields of a form, and shows it; `refused` shows the form again. */
-const changed = (
-  viewer: Viewer,
-  { id }: Endpoint,
-  form: URLSearchParams,
-  names: ReadonlyArray<"url" | "events" | "secret" | "overlap">,
-  given: Partial<typeof changeEndpoint.input.Encoded>,
-  refused: (problems: FormState["problems"]) => Effect.Effect<HttpReply, StoreUnavailable, Needs>,
-  after: Effect.Effect<HttpReply, StoreUnavailable, Needs> = Effect.succeed(
-    seeOther(afterDone(viewer, `/webhooks/${id}`, "endpoint"))
-  )
-): Effect.Effect<HttpReply, StoreUnavailable, Needs> => {
-  const read = decodeForm(changeEndpoint, form, names, { id, ...given })
-  if (Either.isLeft(read)) return refused(read.left)
-  return carryOut(changeEndpoint, read.right, callerOf(viewer)).pipe(
-    Effect.zipRight(after),
-    Effect.catchTags({
-      NotFound: () => Effect.succeed(missing(viewer, "/webhooks", "endpoint")),
-      ChangeRefused: (error) => refused([urlProblem(error)]),
-      QuotaExceeded: () => refused([quotaProblem]),
-      RotationUnderWay: ({ until }) =>
-        refused([
-          {
-            path: "overlap",
-            message: twoSign(until)
-          }
-        ]),
-      SecretReplaced: () => Effect.succeed(secretReplaced(viewer, pathOf(viewer, `/webhooks/${id}`))),
-      SecretUnreadable: () =>
-        refused([
-          { path: "overlap", message: "must be no time: the stored secret is damaged, and cannot sign any longer" }
-        ])
-    })
-  )
-}
-
-const change = ofEndpoint((viewer, endpoint, form) =>
-  changed(viewer, endpoint, form, ["url", "events"], {}, (problems) =>
-    endpointPage(viewer, endpoint, { target: { id: "target", typed: form, problems } })
-  )
-)
-
-const rotate = ofEndpoint((viewer, endpoint, form) => {
-  const secret = textOf(form, "secret") || Redacted.value(freshSecret())
-  const shown = Effect.gen(function* () {
-    const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
-    const formerUntil = pair?.previous_until ?? undefined
-    return secretPage(viewer, endpoint.id, { secret: Redacted.make(secret), formerUntil })
-  })
-  const refused = (problems: FormState["problems"]) =>
-    endpointPage(viewer, endpoint, { rotation: { id: "rotation", typed: form, problems } })
-  return changed(viewer, endpoint, form, ["overlap"], { secret, replaces: textOf(form, "replaces") }, refused, shown)
+const changeRefusals = (viewer: Viewer, id: EndpointId) => ({
+  ...rotationRefusals(viewer, pathOf(viewer, `/webhooks/${id}`)),
+  NotFound: () => missing(viewer, "/webhooks", "endpoint"),
+  ChangeRefused: urlProblem,
+  QuotaExceeded: () => quotaProblem
 })
 
-const test = ofEndpoint((viewer, endpoint) =>
-  carryOut(sendTestDelivery, { endpoint: endpoint.id }, callerOf(viewer)).pipe(
-    Effect.flatMap((tested) => endpointPage(viewer, endpoint, { tested })),
-    Effect.catchTags({
-      NotFound: () => Effect.succeed(missing(viewer, "/webhooks", "endpoint")),
-      SecretUnreadable: () =>
-        Effect.succeed(
-          framedReply(
-            viewer,
-            { section: "/webhooks", title: "The test was not sent" },
-            <p>
-              The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
-              <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
-            </p>,
-            409
-          )
-        )
+const change = ofEndpoint((viewer, endpoint, form) =>
+  act(viewer, changeEndpoint, {
+    ...{ form, fields: ["url", "events"], given: { id: endpoint.id } },
+    done: () => seeOther(afterDone(viewer, `/webhooks/${endpoint.id}`, "endpoint")),
+    refused: (problems) => endpointPage(viewer, endpoint, { target: { id: "target", typed: form, problems } }),
+    on: changeRefusals(viewer, endpoint.id)
+  })
+)
+
+const rotate = ofEndpoint((viewer, endpoint, form) =>
+  Effect.flatMap(Reader, (reader) => {
+    const { id } = endpoint
+    const secret = textOf(form, "secret") || Redacted.value(freshSecret())
+    return act(viewer, changeEndpoint, {
+      ...{ form, fields: ["overlap"], given: { id, secret, replaces: textOf(form, "replaces") } },
+      done: () =>
+        Effect.map(EndpointsRepo.sealedPair(reader, id), (pair) =>
+          secretPage(viewer, id, { secret: Redacted.make(secret), formerUntil: pair?.previous_until ?? undefined })
+        ),
+      refused: (problems) => endpointPage(viewer, endpoint, { rotation: { id: "rotation", typed: form, problems } }),
+      on: changeRefusals(viewer, id)
     })
-  )
+  })
+)
+
+const test = ofEndpoint((viewer, endpoint, form) =>
+  act(viewer, sendTestDelivery, {
+    ...{ form, fields: [], given: { endpoint: endpoint.id } },
+    done: (tested) => endpointPage(viewer, endpoint, { tested }),
+    refused: () => missing(viewer, "/webhooks", "endpoint"),
+    on: {
+      SecretUnreadable: () =>
+        framedReply(
+          viewer,
+          { section: "/webhooks", title: "The test was not sent" },
+          <p>
+            The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
+            <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
+          </p>,
+          409
+        )
+    }
+  })
 )
 
 const confirmDeletion = ofEndpoint((viewer, endpoint) =>
@@ -286,52 +348,31 @@ const confirmDeletion = ofEndpoint((viewer, endpoint) =>
   })
 )
 
-const remove = ofEndpoint((viewer, { id }) =>
-  Effect.gen(function* () {
-    const done = yield* Effect.option(carryOut(deleteEndpoint, { id }, callerOf(viewer)))
-    const cancelled = Option.match(done, { onNone: () => 0, onSome: (deleted) => deleted.cancelled })
-    return seeOther(withQuery(pathOf(viewer, "/webhooks"), { cancelled: String(cancelled) }))
+const remove = ofEndpoint((viewer, { id }, form) => {
+  const done = (cancelled: number) => seeOther(withQuery(pathOf(viewer, "/webhooks"), { cancelled: String(cancelled) }))
+  return act(viewer, deleteEndpoint, {
+    ...{ form, fields: [], given: { id } },
+    done: ({ cancelled }) => done(cancelled),
+    // Somebody else has deleted it.
+    refused: () => done(0)
   })
-)
+})
 
 export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/webhooks", role: "viewer", handle: list },
   { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
-  {
-    method: "POST",
-    path: "/webhooks",
-    role: "admin",
-    proof: { when: "live", to: "add a webhook endpoint", checksFirst: true },
-    handle: create
-  },
-  ...defaultSecretRoutes,
+  formRoute("/webhooks", "admin", create, proofTo("add a webhook endpoint")),
+  { method: "GET", path: defaultPath, role: "viewer", handle: (viewer) => showDefault(viewer) },
+  formRoute(defaultPath, "admin", rotateDefault, proofTo("make a new default secret")),
   {
     method: "GET",
     path: "/webhooks/:id",
     role: "viewer",
     handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
   },
-  {
-    method: "POST",
-    path: "/webhooks/:id",
-    role: "admin",
-    proof: { when: "live", to: "change a webhook endpoint", checksFirst: true },
-    handle: change
-  },
-  { method: "POST", path: "/webhooks/:id/test", role: "admin", handle: test },
-  {
-    method: "POST",
-    path: "/webhooks/:id/secret",
-    role: "admin",
-    proof: { when: "live", to: "rotate the secret of a webhook endpoint", checksFirst: true },
-    handle: rotate
-  },
+  formRoute("/webhooks/:id", "admin", change, proofTo("change a webhook endpoint")),
+  formRoute("/webhooks/:id/test", "admin", test),
+  formRoute("/webhooks/:id/secret", "admin", rotate, proofTo("rotate the secret of a webhook endpoint")),
   { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
-  {
-    method: "POST",
-    path: "/webhooks/:id/delete",
-    role: "admin",
-    proof: { when: "live", to: "delete a webhook endpoint" },
-    handle: remove
-  }
+  formRoute("/webhooks/:id/delete", "admin", remove, { when: "live", to: "delete a webhook endpoint" })
 ]
