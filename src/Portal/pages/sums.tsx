@@ -2,7 +2,7 @@
 import { BigDecimal } from "effect"
 import type { ComponentChildren } from "preact"
 import type { Fiat } from "../../Domain/Currency.ts"
-import { Bars, StackedBars } from "../components/chart.tsx"
+import { Bars } from "../components/chart.tsx"
 import { Table } from "../components/Table.tsx"
 import { fiatText, Money } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -199,7 +199,8 @@ export const Charts = ({ days, timezone, worth }: ChartsProps) => {
         title={hasWorth ? `Income, ${worth.currency}` : "Payments that came in"}
         summary={`${sumOf(all, worth)} came in within ${shownDays} days.`}
         days={names}
-        values={days.map((day) => (hasWorth ? worth.of(day.worth) : day.times.length))}
+        keys={["income"]}
+        values={days.map((day) => ({ income: hasWorth ? worth.of(day.worth) : day.times.length }))}
         format={(value) => (hasWorth || Number.isInteger(value) ? short.format(value) : "")}
         table={
           <DayTable
@@ -222,13 +223,14 @@ export const Charts = ({ days, timezone, worth }: ChartsProps) => {
           />
         }
       />
-      <StackedBars
+      <Bars
         title="Payments by outcome"
         summary={`Payments a day of the last ${shownDays} days: ${fates.map((fate) => `${all.fates[fate]} ${fateTexts[fate]}`).join(", ")} in all.`}
         days={names}
         keys={fates}
         names={fateTexts}
         values={days.map((day) => day.fates)}
+        format={(value) => (Number.isInteger(value) ? String(value) : "")}
         table={
           <DayTable
             caption="Payments by the day they were created, and what became of them"
