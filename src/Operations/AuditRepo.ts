@@ -1,4 +1,3 @@
-import { Effect } from "effect"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { allRows, anyRow, type Db, execute } from "../Sql.ts"
@@ -58,33 +57,24 @@ export const list = (db: Db, { account, before, limit, since }: AuditFilter) => 
   )
 }
 
-/** In milliseconds; also in the schema. */
-const week = 604_800_000
+/** Acts that give somebody access to the portal, by the index `audit_ways_in`; those of each person together. */
+const selectWaysIn = `SELECT ${columns}, place, acts FROM (
+    SELECT *, row_number() OVER (PARTITION BY who ORDER BY at DESC, sequence DESC) AS place,
+      count(*) OVER (PARTITION BY who) AS acts, max(at) OVER (PARTITION BY who) AS newest
+    FROM (SELECT * FROM audit WHERE account_id IS ? AND at >= ? AND act IN
+        ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')
+      ORDER BY at DESC LIMIT 2000))
+  WHERE place <= ? ORDER BY newest DESC, who, place LIMIT ?`
 
-/** Acts that gave access to the portal within a week, by the index `audit_ways_in`. Parameter: the account. */
-const inWeek = (number: string) =>
-  `account_id IS ? AND at / ${week} = ${number} AND act IN
-    ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')`
-
-// Skips from person to person in the index: it reads no more however much one of them did.
-const selectMakers = `WITH RECURSIVE makers (week, who) AS (
-    VALUES (?, ''), (?, '')
-    UNION ALL
-    SELECT week, (SELECT min(who) FROM audit WHERE ${inWeek("makers.week")} AND who > makers.who)
-    FROM makers WHERE who IS NOT NULL LIMIT 1000)
-  SELECT who, max((SELECT max(at) FROM audit WHERE ${inWeek("makers.week")} AND who = makers.who)) AS newest
-  FROM makers WHERE who != '' GROUP BY who HAVING newest >= ? ORDER BY newest DESC, who LIMIT ?`
-
-const selectWaysIn = [1, 0]
-  .map(
-    (later) => `SELECT * FROM (SELECT ${columns} FROM audit WHERE ${inWeek(`? + ${later}`)} AND who = ? AND at >= ?
-      ORDER BY at DESC, sequence DESC LIMIT ?)`
-  )
-  .join(" UNION ALL ")
+export interface WayIn extends AuditEntry {
+  /** 1 for the person's newest of so many acts. */
+  readonly place: number
+  readonly acts: number
+}
 
 /**
- * The acts that gave somebody access to the portal in the week from `since` (Unix milliseconds), grouped by person:
- * newest first, and first the person with the latest act. A person with many acts does not hide those of others.
+ * The acts that gave somebody access to the portal since a time (Unix milliseconds), grouped by person: first the person
+ * with the latest act. A person with many acts does not hide those of others, unless they are thousands.
  *
  * @param account whose people; undefined: operators
  * @param most people, and acts of each
@@ -94,24 +84,6 @@ export const waysIn = (
   account: AccountId | undefined,
   since: number,
   most: { readonly people: number; readonly acts: number }
-) =>
-  Effect.gen(function* () {
-    const first = Math.floor(since / week)
-    const whose = account ?? null
-    const makers = yield* db.all<{ who: string }>(selectMakers, [
-      ...[first, first + 1, whose, whose],
-      ...[since, most.people]
-    ])
-    return yield* Effect.forEach(
-      makers,
-      ({ who }) => {
-        const params = [whose, first, who, since, most.acts]
-        return Effect.map(allRows<AuditEntry>(db, selectWaysIn, [...params, ...params]), (rows) =>
-          rows.slice(0, most.acts)
-        )
-      },
-      { concurrency: 1 }
-    )
-  })
+) => allRows<WayIn>(db, selectWaysIn, [account ?? null, since, most.acts, most.people * most.acts])
 
 export const exists = (db: Db, sequence: number) => anyRow(db, "SELECT 1 FROM audit WHERE sequence = ?", [sequence])

@@ -174,27 +174,3 @@ it.scopedLive("a page continues before the previous one, even if acts have the s
     expect(yield* ids(0, 99, 10)).toEqual([])
   })
 )
-
-it.scopedLive("ways in of a week are listed newest first, wherever the week begins in the index", () =>
-  onStore(function* () {
-    const reader = yield* Reader
-    const day = 24 * 60 * 60_000
-    // The index counts weeks from 1970 on.
-    const boundary = 2_900 * 7 * day
-    const add = (at: number) =>
-      execute("INSERT INTO audit (at, via, who, act, detail) VALUES (?, 'portal', 'per_1 Ann', 'people link', '{}')", [
-        at
-      ])
-    const days = [-3, -2, -1, 0, 1, 2]
-    for (const n of days) yield* add(boundary + n * day)
-    const waysInSince = (since: number, acts: number) =>
-      Effect.map(AuditRepo.waysIn(reader, undefined, since, { people: 5, acts }), (people) =>
-        people.map((entries) => entries.map(({ at }) => (at - boundary) / day))
-      )
-    expect(yield* waysInSince(boundary - 3 * day, 20)).toEqual([days.toReversed()])
-    expect(yield* waysInSince(boundary - 3 * day, 4)).toEqual([[2, 1, 0, -1]])
-    expect(yield* waysInSince(boundary - day, 20)).toEqual([[2, 1, 0, -1]])
-    expect(yield* waysInSince(boundary, 20)).toEqual([[2, 1, 0]])
-    expect(yield* waysInSince(boundary + 3 * day, 20)).toEqual([])
-  })
-)

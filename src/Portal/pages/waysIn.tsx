@@ -11,23 +11,15 @@ import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
-/** People whose acts are shown, and of each how many are read, and shown. More are in the audit log. */
-const most = { people: 10, acts: 20 }
-const mostTold = 3
+/** People whose acts are shown, and how many of each. More are in the audit log. */
+const most = { people: 10, acts: 3 }
 
-/**
- * Those of the last week, of each person who made some, newest first: of the page's account, and for operators of operators
- * too.
- */
+/** Those of the last week: of the page's account, and for operators of operators too. */
 export const waysIn = (reader: Db, { owner, role }: Viewer, now: number) => {
   const whose = mayAs(role, "operator") ? [owner.account, undefined] : mayAs(role, "admin") ? [owner.account] : []
   return Effect.map(
     Effect.forEach(whose, (account) => AuditRepo.waysIn(reader, account, now - week, most), { concurrency: 1 }),
-    (people) =>
-      people
-        .flat()
-        .sort(([a], [b]) => (b?.at ?? 0) - (a?.at ?? 0))
-        .slice(0, most.people)
+    (found) => found.flat()
   )
 }
 
@@ -52,28 +44,19 @@ const WayIn = ({ entry }: { readonly entry: AuditRepo.AuditEntry }) => {
   )
 }
 
-/** How many further acts of a person there are. */
-const more = (acts: ReadonlyArray<AuditRepo.AuditEntry>): string =>
-  `${acts.length < most.acts ? "" : "at least "}${acts.length - mostTold} more by ${nameOf(acts[0]?.who ?? "")}`
-
-export const WaysIn = ({
-  of,
-  viewer
-}: {
-  /** Of each person. */
-  readonly of: ReadonlyArray<ReadonlyArray<AuditRepo.AuditEntry>>
-  readonly viewer: Viewer
-}) =>
+export const WaysIn = ({ of, viewer }: { readonly of: ReadonlyArray<AuditRepo.WayIn>; readonly viewer: Viewer }) =>
   of.length === 0 ? null : (
     <section aria-labelledby="ways-in">
       <h2 id="ways-in">Recent sign-in changes</h2>
       <ul class="card">
-        {of.map((acts) => (
-          <Fragment key={acts[0]?.sequence}>
-            {acts.slice(0, mostTold).map((entry) => (
-              <WayIn key={entry.sequence} entry={entry} />
-            ))}
-            {acts.length > mostTold ? <li>and {more(acts)}</li> : null}
+        {of.map((entry) => (
+          <Fragment key={entry.sequence}>
+            <WayIn entry={entry} />
+            {entry.place === most.acts && entry.acts > most.acts ? (
+              <li>
+                and {entry.acts - most.acts} more by {nameOf(entry.who)}
+              </li>
+            ) : null}
           </Fragment>
         ))}
       </ul>
