@@ -120,13 +120,6 @@ test("an account's logo stays, whatever another account saves", function* () {
   expect((yield* grace.get(`${theirs}/logo`)).status).toBe(200)
 })
 
-test("a viewer may neither see nor change it", function* () {
-  const viewer = yield* entered({ name: "Vi", role: "viewer", account: "default" })
-  expect((yield* viewer.get(page)).status).toBe(403)
-  expect((yield* viewer.post(page, { name: "x" })).status).toBe(403)
-  expect(yield* rows("SELECT * FROM shops")).toEqual([])
-})
-
 const savedLater = Effect.fnUntraced(function* () {
   const admin = yield* ada
   yield* TestClock.adjust("1 hour")

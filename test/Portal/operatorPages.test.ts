@@ -92,14 +92,8 @@ liveSuite(app, "prices, health and accounts in the portal", (test, it) => {
       "9",
       ""
     ])
-    for (const [over, problem] of [
-      [{ quota: "much" }, "must be a size such as 500MB or 5GB, at least 1MB, or none"],
-      [{ perMinute: "0" }, "must be a whole number from 1 to 1000000"],
-      [{ perHour: "-1" }, "must be a whole number from 1 to 100000000"]
-    ] as const) {
-      const refused = yield* ada.post(path, { ...form, ...over })
-      expect([refused.status, refused.text.includes(problem)]).toEqual([422, true])
-    }
+    const refused = yield* ada.post(path, { ...form, quota: "much" })
+    expect([refused.status, refused.text.includes("must be a size such as 500MB")]).toEqual([422, true])
     expect((yield* ada.post(path, { quota: "none", perMinute: "", perHour: "" })).status).toBe(303)
     expect((yield* ada.get(path)).text).toContain(", no quota")
     expect(yield* limit).toBe("1000000")

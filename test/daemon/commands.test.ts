@@ -114,18 +114,4 @@ liveSuite(Shop.layer, "beside a running daemon", (test) => {
     expect(stdout).toContain("detecting -> confirmed")
     expect(stdout).toContain("amountReceived: 25.000000 USDC\n")
   })
-
-  test("what cannot be done ends with a message on standard error, and nothing on standard output", function* () {
-    for (const [code, ...args] of [
-      [1, "keys", "revoke", "key_0000000000000000000000", "--json"],
-      [1, "payments", "show", "pay_0000000000000000000000", "--json"],
-      [2, "keys", "create", "--mode", "sandbox", "--name", "x", "--json"],
-      [2, "payments", "list", "--limit", "0", "--json"]
-    ] as const) {
-      const ended = yield* text(...args)
-      expect(ended, args.join(" ")).toMatchObject({ code, stdout: "" })
-      expect(ended.stderr).not.toBe("")
-      expect(ended.stderr).not.toContain("    at ")
-    }
-  })
 })

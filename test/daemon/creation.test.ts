@@ -11,16 +11,6 @@ const shop = Effect.gen(function* () {
   return yield* serveHere(yield* makeHome({ chains: new Map([["base", chain]]) }))
 })
 
-const byText = (a: string, b: string) => (a < b ? -1 : 1)
-
-liveTest("200 concurrent payments get 200 addresses: the wallet's first 200, and none twice", function* () {
-  const daemon = yield* shop
-  const payments = yield* Effect.replicateEffect(daemon.create(order), 200, { concurrency: "unbounded" })
-  const wallet = Arr.makeBy(200, daemon.home.address)
-  expect(payments.map(({ address }) => address).sort(byText)).toEqual(wallet.toSorted(byText))
-  expect(new Set(payments.map(({ id }) => id)).size).toBe(200)
-})
-
 liveTest("of concurrent requests with one merchantRef one creates a payment, and the rest get its ID", function* () {
   const daemon = yield* shop
   const request = { ...order, merchantRef: "order-4711" }

@@ -119,24 +119,6 @@ describe("metrics", () => {
     expect(after.value("tilld_event_loop_lag_max_seconds")).toBeGreaterThanOrEqual(0)
   })
 
-  liveTest("count attempts by how they ended", function* () {
-    const { daemon, inbox, until } = yield* shop
-    yield* inbox.behave(({ path }) => ({ status: Number(path.slice(1)), headers: { location: "/" } }))
-    for (const status of [200, 302, 404, 503]) {
-      yield* daemon.create({ ...order, webhookUrl: `${inbox.url}/${status}` })
-    }
-    yield* daemon.create({ ...order, webhookUrl: "https://127.0.0.1:1/" })
-    const after = yield* until((scrape) => scrape.value("tilld_webhook_attempt_duration_seconds_count") === 5)
-    for (const outcome of ["delivered", "http_3xx", "http_4xx", "http_5xx", "connection_refused"]) {
-      expect(after.value("tilld_webhook_attempts_total", { outcome }), outcome).toBe(1)
-    }
-    expect(after.value("tilld_webhook_attempts_total", { outcome: "timeout" })).toBe(0)
-    // Scheduled again, and not due.
-    expect(after.value("tilld_webhook_backlog_deliveries", { endpoint: "webhookUrl" })).toBe(4)
-    expect(after.value("tilld_webhook_due_deliveries")).toBe(0)
-    expect(after.value("tilld_webhook_oldest_due_age_seconds")).toBe(0)
-  })
-
   liveTest("are answered while the store is busy, and keep no path, method or key of a client", function* () {
     const { daemon, scrape } = yield* shop
     const stranger = yield* makeClient(daemon.url)

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import { describe, expect } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Deferred, Effect } from "effect"
+import { Effect } from "effect"
 import { request } from "undici"
 import { adminOf } from "../lib/admin.ts"
 import { confirmations, homeOn, localChain, makeHome, pay, rows, serve } from "../lib/daemon.ts"
@@ -29,33 +29,6 @@ describe("SIGTERM", () => {
     expect(left).toEqual(["master.key", "tilld.db", "tilld.db.lock", "tilld.toml"])
     const stored = yield* rows<{ id: string }>(home, "SELECT id FROM payments")
     expect(stored.map(({ id }) => id)).toEqual([reply.body.id])
-  })
-
-  liveTest("lets a delivery finish whose receiver answers in time", function* () {
-    const { create, daemon, home, inbox } = yield* shop
-    const released = yield* Deferred.make<void>()
-    yield* inbox.behave(() => Effect.as(Deferred.await(released), 204))
-    const payment = yield* create()
-    yield* inbox.take(hookPath, payment, "payment.created")
-    yield* daemon.signal("SIGTERM")
-    yield* untilRefused(daemon.url)
-    yield* Deferred.succeed(released, undefined)
-    expect(yield* daemon.ended).toMatchObject({ code: 0 })
-    expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([{ status: "delivered", attempts: 1 }])
-  })
-
-  liveTest("cuts a delivery off whose receiver does not respond; it is sent again at the next start", function* () {
-    const { create, daemon, home, inbox } = yield* shop
-    yield* inbox.behave(() => Effect.never)
-    const payment = yield* create()
-    const [first] = yield* inbox.take(hookPath, payment, "payment.created")
-    expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0 })
-    expect(yield* rows(home, "SELECT status, attempts FROM deliveries")).toEqual([{ status: "pending", attempts: 0 }])
-
-    yield* inbox.behave(() => 204)
-    yield* serve(home, daemon.key)
-    const again = yield* inbox.next(hookPath, payment)
-    expect(again.request.body).toEqual(first?.request.body)
   })
 })
 
