@@ -41,9 +41,11 @@ import { Webhooks } from "./Webhooks.ts"
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
   Layer.mergeAll(Payments.layer, jumpsLayer, Alerts.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer, Uncollected.layer)),
-    Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer, Prices.layer)),
+    Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer)),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer)),
+    Layer.provideMerge(Prices.layer),
     Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, Rpc.layer)),
+    Layer.provideMerge(Rpc.layer),
     Layer.provideMerge(Layer.mergeAll(Dispatcher.layer, Webhooks.layer, EventStreams.layer)),
     Layer.provideMerge(
       Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), DeliveryClient.layer, SigningKeys.layer)

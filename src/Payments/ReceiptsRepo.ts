@@ -283,6 +283,30 @@ export const countListed = (db: Db, owner: ReceiptOwner, currency: string, limit
     (row) => row?.count ?? 0
   )
 
+/** What settlement takes a receipt for, and how many of its base units pay for the payment. */
+export interface ClassifiedReceipt extends Pick<Receipt, "address" | "blockHash" | "chain" | "mode" | "position"> {
+  readonly kind: string
+  readonly credited: bigint
+}
+
+/** Stores what receipts are; writes only those of which that has changed. */
+export const setKinds = (receipts: ReadonlyArray<ClassifiedReceipt>) =>
+  execute(
+    `UPDATE receipts SET kind = now.value ->> 5, credited = now.value ->> 6
+       FROM json_each(?) AS now
+       WHERE chain = now.value ->> 0 AND mode = now.value ->> 1 AND block_hash = now.value ->> 2
+         AND address = now.value ->> 3 AND position = now.value ->> 4
+         AND (receipts.kind IS NOT now.value ->> 5 OR credited IS NOT now.value ->> 6)`,
+    [
+      JSON.stringify(
+        receipts.map(({ address, blockHash, chain, credited, kind, mode, position }) => [
+          ...[chain, mode, blockHash, address, position],
+          ...[kind, `${credited}`]
+        ])
+      )
+    ]
+  )
+
 /** Records that receipts are settled as they are now, and the dust sums that they are part of. */
 export const setSettled = (receipts: ReadonlyArray<Unsettled>) =>
   execute(

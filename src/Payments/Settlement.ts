@@ -22,6 +22,7 @@ import { Workers } from "../Telemetry/Workers.ts"
 import { sumUp } from "./dustSums.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
+import { freezeReceipts, pricesOf } from "./frozenRates.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, finalWhenCompared, type Horizon, overBefore, undone } from "./statusMachine.ts"
@@ -68,6 +69,7 @@ export const settlementLayer = Layer.effect(
     /** Modes with a scan that the expiry worker has not processed yet. */
     const scanned = new Set<Mode>()
     const alarms: Array<Alarm> = []
+    const prices = yield* pricesOf
     const alive = (yield* Workers).worker("expiry", "10 seconds")
     const bell = yield* Queue.sliding<void>(1)
 
@@ -153,6 +155,7 @@ export const settlementLayer = Layer.effect(
       const key = networkKey(network)
       const stored = yield* horizonOf(tx, network)
       if (stored === undefined) return
+      yield* freezeReceipts(prices, now)
       // Without `settled` nothing ends here: the expiry worker, which this commit wakes, ends payments in chunks.
       const horizon: Horizon = { ...stored, settled: undefined }
       const changed = new Set(touched)

@@ -53,6 +53,7 @@ const ofOthers: Readonly<Record<string, string>> = {
   balances: "the sender of money pays the chain for it",
   receipts: "the sender of money pays the chain for it",
   collected: "one of each transfer of a broadcast, which the operator makes",
+  gas: "one of each transaction of a broadcast, which the operator makes",
   dust_sums: "a few of each address that somebody paid",
   exceptions: "one of each transaction that somebody paid; a hundred refunds of each, with notes of 500 characters",
   gap_addresses: "after the restoration of a backup",

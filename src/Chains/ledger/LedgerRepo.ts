@@ -257,16 +257,18 @@ export const keepReceipts = (network: Network, transfers: ReadonlyArray<DatedTra
       const block = [transfer.place ?? 0, transfer.blockNumber, transfer.blockTime]
       const currency = [txHash, payment, transfer.position, currencyFor(network, owner, transfer)]
       const reported = [transfer.reportedBy ?? null, transfer.sender ?? null]
-      const rest = [transfer.amount.toString(), payment, corroborated ? 1 : 0, now, ...reported]
+      const rest = [transfer.amount.toString(), payment, payment, corroborated ? 1 : 0, now, ...reported]
       // The newest stored block up to the first possible one is not after the transfer: its time dates the interval.
       const since = (transfer.since ?? transfer.blockNumber) < transfer.blockNumber ? transfer.since : undefined
       const stored = since === undefined ? undefined : yield* newestBlockAt(tx, network, since)
       const interval = since === undefined ? [null, null] : [since, stored?.time ?? 0]
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
-           currency, amount, payment_id, canonical, corroborated, seen_at, reported_by, sender, since_number, since_time)
+           currency, amount, payment_id, account_id, canonical, corroborated, seen_at, reported_by, sender, since_number,
+           since_time)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT currency FROM receipts
-           WHERE tx_hash = ? AND payment_id = ? AND position = ? AND canonical = 0 LIMIT 1), ?), ?, ?, 1, ?, ?, ?, ?, ?, ?)
+           WHERE tx_hash = ? AND payment_id = ? AND position = ? AND canonical = 0 LIMIT 1), ?), ?, ?,
+           (SELECT account_id FROM payments WHERE id = ?), 1, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            ${["amount", "tx_hash", "sender", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
            refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),

@@ -1,7 +1,10 @@
 /** The tables `collected` and `gas`: what was moved away from receiving addresses, and what that cost, as a broadcast has accounted for it. */
 import { Effect } from "effect"
 import { type ChainName, type Mode, type Network, networkKey } from "../../Domain/Chain.ts"
+import { nativeToken } from "../../Domain/Currency.ts"
+import type { AccountId, PaymentId } from "../../Domain/Ids.ts"
 import { type Db, execute } from "../../Sql.ts"
+import { accountRates } from "../frozenRates.ts"
 
 export interface CollectedTransfer {
   readonly hash: string
@@ -24,24 +27,33 @@ export interface CollectedTransfer {
 export const add = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<CollectedTransfer>, now: number) =>
   Effect.gen(function* () {
     let added = 0
+    const rateFor = yield* accountRates(db, now)
     for (const { address, amount, at, currency, hash, nonce, place, refund, to } of transfers) {
       const known = yield* db.get<{ readonly one: 1 }>(
         "SELECT 1 AS one FROM collected WHERE chain = ? AND mode = ? AND tx_hash = ? AND place = ?",
         [chain, mode, hash, place]
       )
       if (known !== undefined) continue
+      const owner = yield* db.get<OwnerRow>(`${selectOwners} WHERE address = ?`, [address])
       yield* execute(
         `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, refund, block_time,
-           noted_at, nonce, account_id, payment_id)
-         SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-           value ->> 8, value ->> 9, value ->> 10, value ->> 11, account_id, payments.id
-         FROM json_each(?) LEFT JOIN payments ON payments.address = value ->> 4`,
-        [JSON.stringify([[chain, mode, hash, place, address, to, currency, amount, refund, at, now, nonce]])]
+           noted_at, nonce, account_id, payment_id, rate, rate_currency, rate_source)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        [
+          ...[chain, mode, hash, place, address, to, currency, amount, refund ?? null, at, now, nonce ?? null],
+          ...[owner?.account ?? null, owner?.payment ?? null, ...(yield* rateFor(owner?.account, currency, at))]
+        ]
       )
       added += 1
     }
     return added
   })
+
+interface OwnerRow {
+  readonly account: AccountId
+  readonly payment: PaymentId
+}
+const selectOwners = "SELECT account_id AS account, id AS payment FROM payments"
 
 export interface PaidGas {
   readonly hash: string
@@ -57,27 +69,26 @@ export interface PaidGas {
  * Adds the gas of transactions, after what they have moved: it belongs to the account and the payment that they were for,
  * where that is one. Those that are there already stay as they are.
  */
-export const addGas = (db: Db, { chain, mode }: Network, paid: ReadonlyArray<PaidGas>) =>
-  Effect.forEach(
-    paid,
-    Effect.fnUntraced(function* ({ at, hash, payer, to, wei }) {
-      const [first, ...others] = yield* db.all<{ readonly account: string; readonly payment: string }>(
-        `SELECT account_id AS account, id AS payment FROM payments WHERE mode = ? AND address IN (
+export const addGas = (db: Db, { chain, mode }: Network, paid: ReadonlyArray<PaidGas>, now: number) =>
+  Effect.gen(function* () {
+    const rateFor = yield* accountRates(db, now)
+    for (const { at, hash, payer, to, wei } of paid) {
+      const [first, ...others] = yield* db.all<OwnerRow>(
+        `${selectOwners} WHERE mode = ? AND address IN (
            SELECT address FROM collected WHERE chain = ? AND mode = ? AND tx_hash = ? UNION VALUES (?), (?))`,
         [mode, chain, mode, hash, payer, to]
       )
-      const isOfOne = others.every(({ account }) => account === first?.account)
+      const account = others.every(({ account }) => account === first?.account) ? first?.account : undefined
+      const payment = others.length === 0 ? first?.payment : undefined
+      const rate = yield* rateFor(account, nativeToken(chain), at)
       yield* execute(
-        `INSERT INTO gas (chain, mode, tx_hash, payer, receiver, amount, account_id, payment_id, block_time)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-        [
-          ...[chain, mode, hash, payer, to, wei],
-          ...[isOfOne ? (first?.account ?? null) : null, others.length === 0 ? (first?.payment ?? null) : null, at]
-        ]
+        `INSERT INTO gas (chain, mode, tx_hash, payer, receiver, amount, account_id, payment_id, block_time, rate,
+           rate_currency, rate_source)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+        [chain, mode, hash, payer, to, wei, account ?? null, payment ?? null, at, ...rate]
       )
-    }),
-    { concurrency: 1, discard: true }
-  )
+    }
+  })
 
 /** An address on one chain. */
 interface NetworkAddress extends Network {

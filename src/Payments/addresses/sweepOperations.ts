@@ -122,7 +122,7 @@ export const recordCollected = operation({
       Effect.gen(function* () {
         const tx = yield* Tx
         const added = yield* repo.add(tx, { chain, mode }, given, now)
-        yield* repo.addGas(tx, { chain, mode }, paid)
+        yield* repo.addGas(tx, { chain, mode }, paid, now)
         return added
       })
     )

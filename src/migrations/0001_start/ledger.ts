@@ -11,6 +11,19 @@ const exceptionLists = [
 ]
 const filteredBy = (list: string): string => list.replaceAll("_", ", ").replace("status", "is_open")
 
+/**
+ * The worth of a row, frozen when it was first stored: `rate`, a decimal, units of `rate_currency` for one whole token, and
+ * where it is from. Without a rate, `rate_source` is the reason why.
+ */
+const frozen = `rate TEXT,
+    rate_currency TEXT,
+    rate_source TEXT,
+    CHECK ((rate_currency IS NULL) = (rate_source IS NULL)),
+    CHECK (rate IS NULL OR rate_currency IS NOT NULL)`
+
+/** SQL: a receipt that the books have. Money without a transaction has no second provider that could corroborate it. */
+export const isBooked = "canonical = 1 AND (corroborated = 1 OR tx_hash IS NULL)"
+
 /** The ledger: receipts, blocks, checkpoints, balances, and exceptions. */
 export const ledger = [
   // The receipts. Amounts and places never change, only what is known of a row; sums count canonical rows only.
@@ -24,7 +37,8 @@ export const ledger = [
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
   // `dust`: the row is part of a sum in `dust_sums`, of the kind named ('none': of no sum), and settlement does not read the
   // row itself. `sender`: who sent it, by the providers that have corroborated it; null where they differ, and for money that
-  // moved inside contracts. `settled`: the state in which settlement last read the row; `unsettled`: it has changed since.
+  // moved inside contracts. `kind`: what settlement takes the money for, and `credited` the part that pays for the payment:
+  // null until then. `settled`: the state in which settlement last read the row; `unsettled`: it has changed since.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -39,6 +53,7 @@ export const ledger = [
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     sender TEXT,
     payment_id TEXT REFERENCES payments (id),
+    account_id TEXT REFERENCES accounts (id),
     canonical INTEGER NOT NULL CHECK (canonical IN (0, 1)),
     corroborated INTEGER NOT NULL CHECK (corroborated IN (0, 1)),
     denied_by TEXT,
@@ -50,7 +65,10 @@ export const ledger = [
     since_time INTEGER,
     dust TEXT CHECK (dust IN ('paying', 'late', 'stray', 'none')),
     settled TEXT,
+    kind TEXT,
+    credited TEXT CHECK (credited NOT GLOB '*[^0-9]*' AND credited <> ''),
     unsettled INTEGER AS (settled IS NOT iif(canonical = 1, corroborated || ' ' || currency || ' ' || amount, '')) VIRTUAL,
+    ${frozen},
     PRIMARY KEY (chain, mode, block_hash, address, position),
     CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
     CHECK (canonical + refuted < 2),
@@ -58,6 +76,8 @@ export const ledger = [
     CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number)),
     CHECK (dust IS NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
   ) STRICT, WITHOUT ROWID`,
+  `CREATE INDEX receipts_booked ON receipts (mode, account_id, block_time) WHERE ${isBooked}`,
+  "CREATE INDEX receipts_unrated ON receipts (chain) WHERE rate_currency IS NULL AND canonical = 1",
   "CREATE INDEX receipts_payment ON receipts (payment_id, dust, currency)",
   // For the search by transaction.
   "CREATE INDEX receipts_transaction ON receipts (tx_hash, payment_id) WHERE payment_id IS NOT NULL AND tx_hash IS NOT NULL",
@@ -93,9 +113,11 @@ export const ledger = [
     block_time INTEGER NOT NULL,
     noted_at INTEGER NOT NULL,
     nonce INTEGER CHECK (nonce >= 0),
+    ${frozen},
     PRIMARY KEY (chain, mode, tx_hash, place)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX collected_address ON collected (address)",
+  "CREATE INDEX collected_booked ON collected (mode, account_id, block_time)",
   "CREATE INDEX collected_noted ON collected (noted_at)",
 
   // Wei that the transactions of broadcasts have paid for gas, also those that failed, and those that bring gas to an address.
@@ -111,8 +133,10 @@ export const ledger = [
     account_id TEXT REFERENCES accounts (id),
     payment_id TEXT REFERENCES payments (id),
     block_time INTEGER NOT NULL,
+    ${frozen},
     PRIMARY KEY (chain, mode, tx_hash)
   ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX gas_booked ON gas (mode, account_id, block_time)",
 
   // The running sums of an address's dust: by chain, currency, kind and `corroborated`. They count canonical rows only.
   // `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block with a part that a reorg

@@ -159,7 +159,7 @@ test("gas is of the account and the payment that its transaction was for, where 
   yield* carried(32, 2, 3)
   const paid = (n: number, payer: string, to: string, wei = `${n}`) => ({ hash: hash(n), payer, to, wei, at: 7 })
   const noteGas = (...all: ReadonlyArray<CollectedRepo.PaidGas>) =>
-    inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.addGas(tx, network, all)))
+    inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.addGas(tx, network, all, 7_000)))
   yield* noteGas(
     paid(1, sponsor, addressOf(3)),
     paid(2, addressOf(1), addressOf(9)),
