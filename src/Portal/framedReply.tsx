@@ -1,8 +1,10 @@
+import { Effect } from "effect"
 import type { ComponentChildren } from "preact"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { type ErrorText, pageReply } from "../Pages/reply.tsx"
+import type { StoreUnavailable } from "../Sql.ts"
 import { Frame, type FrameProps, otherModeOf } from "./Frame.tsx"
-import { pathOf } from "./route.ts"
+import { type PortalHandler, pathOf } from "./route.ts"
 import type { Viewer } from "./Viewer.ts"
 
 /** A page of the portal as a reply; status 200 unless given. */
@@ -68,3 +70,20 @@ export const missing = (viewer: Viewer, section: FrameProps["section"], what: st
     </section>,
     404
   )
+
+/** Handles what is about one thing of the viewer's, by its id in the path. */
+export const aboutOne =
+  <Thing, R>(
+    section: FrameProps["section"],
+    what: string,
+    find: (viewer: Viewer, id: string) => Effect.Effect<Thing | undefined, StoreUnavailable, R>
+  ) =>
+  <R2 = never>(
+    handle: (viewer: Viewer, thing: Thing, form: URLSearchParams) => ReturnType<PortalHandler<R2>>
+  ): PortalHandler<R | R2> =>
+  (viewer, { form, params }) =>
+    Effect.flatMap(
+      find(viewer, params.id ?? ""),
+      (thing): ReturnType<PortalHandler<R2>> =>
+        thing === undefined ? Effect.succeed(missing(viewer, section, what)) : handle(viewer, thing, form)
+    )

@@ -23,17 +23,9 @@ import { blank, type FormState, PostForm, TextField } from "../components/Form.t
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
-import { framedReply, missing } from "../framedReply.tsx"
+import { aboutOne, framedReply } from "../framedReply.tsx"
 import { pageSize, withQuery } from "../query.ts"
-import {
-  afterDone,
-  formRoute,
-  type PortalHandler,
-  type PortalRequest,
-  type PortalRoute,
-  pathOf,
-  proofTo
-} from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
@@ -205,14 +197,9 @@ const termsPage = (viewer: Viewer, account: Account, of: FormState) =>
     )
   })
 
-/** Handles what is about one account. */
-const ofAccount =
-  (handle: (viewer: Viewer, account: Account, form: URLSearchParams) => ReturnType<PortalHandler<Needs>>) =>
-  (viewer: Viewer, { form, params }: PortalRequest) =>
-    Effect.gen(function* () {
-      const account = yield* AccountsRepo.byId(yield* Reader, params.id ?? "")
-      return account === undefined ? missing(viewer, "/accounts", "account") : yield* handle(viewer, account, form)
-    })
+const ofAccount = aboutOne("/accounts", "account", (_, id) =>
+  Effect.flatMap(Reader, (reader) => AccountsRepo.byId(reader, id))
+)
 
 const change = ofAccount((viewer, account, form) =>
   act(viewer, changeAccount, {

@@ -14,7 +14,7 @@ import { blank, Confirm, type FormState } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
-import { framedReply, missing } from "../framedReply.tsx"
+import { aboutOne, framedReply, missing } from "../framedReply.tsx"
 import { namedIn, pageSize, withQuery } from "../query.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -101,17 +101,7 @@ const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blank
     )
   )
 
-/** Handles what is about one key of the viewer's account and mode. */
-const ofKey =
-  <R,>(
-    handle: (viewer: Viewer, key: ApiKey, form: URLSearchParams) => ReturnType<PortalHandler<R>>
-  ): PortalHandler<R | Keys> =>
-  (viewer, { form, params }) =>
-    Effect.gen(function* () {
-      const keys = yield* Keys
-      const key = yield* keys.find(viewer.owner, params.id ?? "")
-      return key === undefined ? missing(viewer, "/keys", "key") : yield* handle(viewer, key, form)
-    })
+const ofKey = aboutOne("/keys", "key", (viewer, id) => Effect.flatMap(Keys, (keys) => keys.find(viewer.owner, id)))
 
 /** The key came to its end while the form was open. */
 const ended = (viewer: Viewer) =>

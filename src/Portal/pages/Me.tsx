@@ -14,7 +14,7 @@ import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
 import type { Person } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { cut } from "../../lib/text.ts"
-import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { CopyText } from "../components/CopyText.tsx"
@@ -22,7 +22,7 @@ import { Act, blank, type FormState, PostForm, TextField } from "../components/F
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { Frame } from "../Frame.tsx"
+import { framedReply } from "../framedReply.tsx"
 import { PasskeyForm } from "../Outside.tsx"
 import { afterDone, type Done, formRoute, type PortalRequest, type PortalRoute, type Proof, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -204,19 +204,15 @@ const show = (viewer: Viewer, given?: FormState): Effect.Effect<HttpReply, Store
     const sessions = yield* SessionsRepo.list(reader, person.id)
     const { party } = yield* Desk
     const form = given ?? passwordForm(password?.signInName)
-    return pageReply(
-      <Frame viewer={viewer} section="/me" title={viewer.name}>
-        <MeView
-          viewer={viewer}
-          person={person}
-          form={form}
-          hasPassword={password !== undefined}
-          hasPasskeys={party !== undefined}
-          passkeys={passkeys}
-          sessions={sessions}
-        />
-      </Frame>,
-      { status: form.problems.length === 0 ? 200 : 422 }
+    return framedReply(
+      viewer,
+      { section: "/me", title: viewer.name },
+      <MeView
+        {...{ viewer, person, form, passkeys, sessions }}
+        hasPassword={password !== undefined}
+        hasPasskeys={party !== undefined}
+      />,
+      form.problems.length === 0 ? 200 : 422
     )
   })
 
@@ -276,8 +272,10 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
     if (party === undefined) return seeOther(pathOf(viewer, "/me"))
     const options = yield* makeOptions(party, viewer.session, yield* self(viewer))
     const of = { ...blank("passkey"), problems: problem === undefined ? [] : [{ path: "", message: problem }] }
-    return pageReply(
-      <Frame viewer={viewer} section="/me" title="New passkey">
+    return framedReply(
+      viewer,
+      { section: "/me", title: "New passkey" },
+      <>
         {problem === undefined ? null : (
           <Notice tone="bad" isAnswer>
             {problem}
@@ -301,8 +299,8 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
         <p>
           <a href={pathOf(viewer, "/me")}>Back</a>
         </p>
-      </Frame>,
-      { status: problem === undefined ? 200 : 422 }
+      </>,
+      problem === undefined ? 200 : 422
     )
   })
 

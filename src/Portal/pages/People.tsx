@@ -9,7 +9,7 @@ import type { TooMany } from "../../Domain/Account.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
 import { type Actor, personName } from "../../Operations/auditLog.ts"
-import { pageReply, seeOther } from "../../Pages/reply.tsx"
+import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { CopyText } from "../components/CopyText.tsx"
@@ -17,7 +17,7 @@ import { Act, blank, Confirm, type FormState, PostForm, Select, TextField } from
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { Frame } from "../Frame.tsx"
+import { framedReply } from "../framedReply.tsx"
 import { pageSize } from "../query.ts"
 import { afterDone, type Done, formRoute, type PortalRequest, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -148,20 +148,18 @@ const shown = (
     const people = yield* PeopleRepo.list(reader, page, isOperator(viewer) ? undefined : viewer.owner.account)
     const rows = people.slice(0, pageSize)
     const untouchable = yield* SessionsRepo.lineOf(reader, viewer.session)
-    return pageReply(
-      <Frame viewer={viewer} section="/people" title="People">
-        <PeopleView
-          viewer={viewer}
-          people={rows}
-          untouchable={untouchable}
-          roles={rolesOf(viewer)}
-          form={given ?? blank("invite", { role: "viewer" })}
-          invited={invited}
-          first={after === undefined ? undefined : pathOf(viewer, "/people")}
-          next={people.length > pageSize ? `${pathOf(viewer, "/people")}?after=${rows.at(-1)?.id}` : undefined}
-        />
-      </Frame>,
-      { status: status ?? 200 }
+    return framedReply(
+      viewer,
+      { section: "/people", title: "People" },
+      <PeopleView
+        {...{ viewer, untouchable, invited }}
+        people={rows}
+        roles={rolesOf(viewer)}
+        form={given ?? blank("invite", { role: "viewer" })}
+        first={after === undefined ? undefined : pathOf(viewer, "/people")}
+        next={people.length > pageSize ? `${pathOf(viewer, "/people")}?after=${rows.at(-1)?.id}` : undefined}
+      />,
+      status
     )
   })
 
@@ -218,14 +216,14 @@ const personFor = (viewer: Viewer, { params }: PortalRequest) =>
   })
 
 const missing = (viewer: Viewer) =>
-  pageReply(
-    <Frame viewer={viewer} section="/people" title="Not found">
-      <p>
-        There is no such person, or you may not change them, as nobody may themself or whoever let them in:{" "}
-        <a href={pathOf(viewer, "/people")}>see whom you may</a>.
-      </p>
-    </Frame>,
-    { status: 404 }
+  framedReply(
+    viewer,
+    { section: "/people", title: "Not found" },
+    <p>
+      There is no such person, or you may not change them, as nobody may themself or whoever let them in:{" "}
+      <a href={pathOf(viewer, "/people")}>see whom you may</a>.
+    </p>,
+    404
   )
 
 /** A form about one person, and back to the list. */
@@ -271,8 +269,10 @@ const confirmDisabling = (viewer: Viewer, request: PortalRequest) =>
   Effect.map(personFor(viewer, request), (person) =>
     person === undefined || person.disabledAt !== undefined
       ? missing(viewer)
-      : pageReply(
-          <Frame viewer={viewer} section="/people" title={`Disable ${person.name}?`}>
+      : framedReply(
+          viewer,
+          { section: "/people", title: `Disable ${person.name}?` },
+          <>
             <p>
               Their sessions end at once, and their password and passkeys are removed for good. Once enabled again, they
               need a new link.
@@ -284,7 +284,7 @@ const confirmDisabling = (viewer: Viewer, request: PortalRequest) =>
               submit="Disable them"
               back={pathOf(viewer, "/people")}
             />
-          </Frame>
+          </>
         )
   )
 

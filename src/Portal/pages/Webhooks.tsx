@@ -33,7 +33,7 @@ import { blank, Confirm, type FormState } from "../components/Form.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Notice, Time, utcText } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
-import { framedReply, missing } from "../framedReply.tsx"
+import { aboutOne, framedReply, missing } from "../framedReply.tsx"
 import { withQuery } from "../query.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -263,16 +263,9 @@ const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, te
     )
   })
 
-/** Handles what is about one endpoint of the viewer's account and mode. */
-const ofEndpoint =
-  (
-    handle: (viewer: Viewer, endpoint: Endpoint, form: URLSearchParams) => ReturnType<PortalHandler<Needs>>
-  ): PortalHandler<Needs> =>
-  (viewer, { form, params }) =>
-    Effect.gen(function* () {
-      const endpoint = yield* EndpointsRepo.find(yield* Reader, viewer.owner, params.id ?? "")
-      return endpoint === undefined ? missing(viewer, "/webhooks", "endpoint") : yield* handle(viewer, endpoint, form)
-    })
+const ofEndpoint = aboutOne("/webhooks", "endpoint", (viewer, id) =>
+  Effect.flatMap(Reader, (reader) => EndpointsRepo.find(reader, viewer.owner, id))
+)
 
 const changeRefusals = (viewer: Viewer, id: EndpointId) => ({
   ...rotationRefusals(viewer, pathOf(viewer, `/webhooks/${id}`)),
