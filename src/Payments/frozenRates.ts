@@ -22,7 +22,7 @@ const unknown = (currency: Fiat, reason: (typeof unknownRates)[number]): FrozenR
 /** Milliseconds after its block from which money's worth is not the one of now. */
 const longestAgo = 86_400_000
 
-/** Where no prices are read, as without a daemon, no rate is known. */
+/** Where no prices are read, as without a daemon, no rate is known. Asked outside of transactions, which have no services. */
 export const pricesOf = Effect.map(Effect.serviceOption(Prices), Option.getOrUndefined)
 
 /** The rate at which a token is worth so much of the currency now. `at`: of its block, Unix seconds; `now` in milliseconds. */
@@ -54,16 +54,24 @@ const rateOfQuote = (
   return fromCurrency === symbol && toCurrency === currency ? rate(to, from) : undefined
 }
 
-/** The rates of an account's tokens now. `at`: of the block, Unix seconds; `now` in Unix milliseconds. */
-export const accountRates = Effect.fnUntraced(function* (db: Db, now: number) {
-  const prices = yield* pricesOf
-  return Effect.fnUntraced(function* (account: AccountId | undefined, symbol: string, at: number) {
-    const shop = yield* db.get<{ currency: Fiat | null }>("SELECT currency FROM shops WHERE account_id = ?", [
-      account ?? ""
-    ])
-    return rateNow(prices, symbol, shop?.currency ?? "USD", at, now)
-  })
-})
+/** A moment, Unix milliseconds, and the prices of it. */
+export interface PricedMoment {
+  readonly now: number
+  readonly prices: Prices["Type"] | undefined
+}
+
+/** The rate of an account's token now. `at`: of the block, Unix seconds. */
+export const accountRate = (
+  db: Db,
+  { now, prices }: PricedMoment,
+  account: AccountId | undefined,
+  symbol: string,
+  at: number
+) =>
+  Effect.map(
+    db.get<{ currency: Fiat | null }>("SELECT currency FROM shops WHERE account_id = ?", [account ?? ""]),
+    (shop) => rateNow(prices, symbol, shop?.currency ?? "USD", at, now)
+  )
 
 interface UnratedRow {
   readonly chain: ChainName

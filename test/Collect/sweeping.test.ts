@@ -95,6 +95,7 @@ liveTest("collects what has come, and late coin at a swept address is seen after
   expect(yield* chain.tokenBalance("USDC", destination)).toBe(55n * usd)
   expect(yield* chain.tokenBalance("USDT", destination)).toBe(40n * usd)
   const collected = yield* rows<{ currency: string; amount: string }>(home, "SELECT * FROM collected")
+  expect(yield* rows(home, "SELECT * FROM collected WHERE rate IS NULL")).toEqual([])
   expect(collected).toHaveLength(4)
   for (const [currency, amount] of [
     ["USDC", `${25n * usd}`],

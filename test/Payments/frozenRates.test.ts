@@ -109,11 +109,12 @@ test("what a broadcast has moved, and its gas, have the rate of the moment it wa
   yield* start
   const moved = { hash: "0xm1", place: 0, address, to: address, currency: "USDC", amount: "5", at: 90 }
   const paid = { hash: "0xm1", payer: address, to: address, wei: "21000", at: 90 }
+  const moment = { now: 100_000, prices: yield* Prices }
   const noted = inTransaction(
     Effect.gen(function* () {
       const tx = yield* Tx
-      yield* Collected.add(tx, network, [moved], 100_000)
-      yield* Collected.addGas(tx, network, [paid], 100_000)
+      yield* Collected.add(tx, network, [moved], moment)
+      yield* Collected.addGas(tx, network, [paid], moment)
     })
   )
   yield* noted

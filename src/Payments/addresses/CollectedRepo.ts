@@ -4,7 +4,7 @@ import { type ChainName, type Mode, type Network, networkKey } from "../../Domai
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { AccountId, PaymentId } from "../../Domain/Ids.ts"
 import { type Db, execute } from "../../Sql.ts"
-import { accountRates } from "../frozenRates.ts"
+import { accountRate, type PricedMoment } from "../frozenRates.ts"
 
 export interface CollectedTransfer {
   readonly hash: string
@@ -24,10 +24,14 @@ export interface CollectedTransfer {
 }
 
 /** Adds transfers; those that are there already stay as they are. Gives how many are new. */
-export const add = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<CollectedTransfer>, now: number) =>
+export const add = (
+  db: Db,
+  { chain, mode }: Network,
+  transfers: ReadonlyArray<CollectedTransfer>,
+  moment: PricedMoment
+) =>
   Effect.gen(function* () {
     let added = 0
-    const rateFor = yield* accountRates(db, now)
     for (const { address, amount, at, currency, hash, nonce, place, refund, to } of transfers) {
       const known = yield* db.get<{ readonly one: 1 }>(
         "SELECT 1 AS one FROM collected WHERE chain = ? AND mode = ? AND tx_hash = ? AND place = ?",
@@ -40,8 +44,12 @@ export const add = (db: Db, { chain, mode }: Network, transfers: ReadonlyArray<C
            noted_at, nonce, account_id, payment_id, rate, rate_currency, rate_source)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         [
-          ...[chain, mode, hash, place, address, to, currency, amount, refund ?? null, at, now, nonce ?? null],
-          ...[owner?.account ?? null, owner?.payment ?? null, ...(yield* rateFor(owner?.account, currency, at))]
+          ...[chain, mode, hash, place, address, to, currency, amount, refund ?? null, at, moment.now, nonce ?? null],
+          ...[
+            owner?.account ?? null,
+            owner?.payment ?? null,
+            ...(yield* accountRate(db, moment, owner?.account, currency, at))
+          ]
         ]
       )
       added += 1
@@ -69,9 +77,8 @@ export interface PaidGas {
  * Adds the gas of transactions, after what they have moved: it belongs to the account and the payment that they were for,
  * where that is one. Those that are there already stay as they are.
  */
-export const addGas = (db: Db, { chain, mode }: Network, paid: ReadonlyArray<PaidGas>, now: number) =>
+export const addGas = (db: Db, { chain, mode }: Network, paid: ReadonlyArray<PaidGas>, moment: PricedMoment) =>
   Effect.gen(function* () {
-    const rateFor = yield* accountRates(db, now)
     for (const { at, hash, payer, to, wei } of paid) {
       const [first, ...others] = yield* db.all<OwnerRow>(
         `${selectOwners} WHERE mode = ? AND address IN (
@@ -80,7 +87,7 @@ export const addGas = (db: Db, { chain, mode }: Network, paid: ReadonlyArray<Pai
       )
       const account = others.every(({ account }) => account === first?.account) ? first?.account : undefined
       const payment = others.length === 0 ? first?.payment : undefined
-      const rate = yield* rateFor(account, nativeToken(chain), at)
+      const rate = yield* accountRate(db, moment, account, nativeToken(chain), at)
       yield* execute(
         `INSERT INTO gas (chain, mode, tx_hash, payer, receiver, amount, account_id, payment_id, block_time, rate,
            rate_currency, rate_source)

@@ -115,14 +115,15 @@ export const recordCollected = operation({
     const repo = yield* lazily(() => import("./CollectedRepo.ts"))
     const { Tx, Writer } = yield* lazily(() => import("../../Sql.ts"))
     const writer = yield* Writer
-    const now = yield* Clock.currentTimeMillis
+    const { pricesOf } = yield* lazily(() => import("../frozenRates.ts"))
+    const moment = { now: yield* Clock.currentTimeMillis, prices: yield* pricesOf }
     const given = transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }))
     const paid = gas.map(({ wei, ...transaction }) => ({ ...transaction, wei: `${wei}` }))
     const added = yield* writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        const added = yield* repo.add(tx, { chain, mode }, given, now)
-        yield* repo.addGas(tx, { chain, mode }, paid, now)
+        const added = yield* repo.add(tx, { chain, mode }, given, moment)
+        yield* repo.addGas(tx, { chain, mode }, paid, moment)
         return added
       })
     )

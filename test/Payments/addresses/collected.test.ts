@@ -119,7 +119,7 @@ test("what counts at an exception's address is what two providers have seen, les
 })
 
 const noteTransfers = (transfers: ReadonlyArray<CollectedRepo.CollectedTransfer>, now: number, on: Network = network) =>
-  inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.add(tx, on, transfers, now)))
+  inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.add(tx, on, transfers, { now, prices: undefined })))
 
 test("a transfer is noted once, by its transaction and its place in the plan", function* () {
   const transfer = (place: number, amount: string) => ({
@@ -159,7 +159,7 @@ test("gas is of the account and the payment that its transaction was for, where 
   yield* carried(32, 2, 3)
   const paid = (n: number, payer: string, to: string, wei = `${n}`) => ({ hash: hash(n), payer, to, wei, at: 7 })
   const noteGas = (...all: ReadonlyArray<CollectedRepo.PaidGas>) =>
-    inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.addGas(tx, network, all, 7_000)))
+    inTransaction(Effect.flatMap(Tx, (tx) => CollectedRepo.addGas(tx, network, all, { now: 7_000, prices: undefined })))
   yield* noteGas(
     paid(1, sponsor, addressOf(3)),
     paid(2, addressOf(1), addressOf(9)),
