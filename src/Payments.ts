@@ -4,12 +4,13 @@
  * watched and its webhooks are queued. What happens to a payment afterwards is up to settlement (`Payments/Settlement.ts`)
  * and operators (`Payments/operatorDecisions.ts`). Called by the HTTP handlers (`Payments/Http.ts`).
  */
-import { Context, Data, Duration, Effect, Layer } from "effect"
+import { BigDecimal, Context, Data, Duration, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Tokens } from "./Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Chains } from "./Chains.ts"
 import type { Owner, QuotaExceeded } from "./Domain/Account.ts"
+import { floorOf } from "./Domain/Amount.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
 import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
 import { type Accounted, type AccountedPayment, StatusEventKind } from "./Domain/Event.ts"
@@ -99,6 +100,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const { payments } = yield* Metrics
       const clock = yield* Effect.clock
       const { toleranceBps } = settings.payments
+      const floorUsd = BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
       const settleGrace = Duration.toMillis(settings.payments.settleGrace)
       for (const kind of StatusEventKind.literals) payments.add([kind.replace("payment.", "")], 0)
 
@@ -148,6 +150,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           const source = yield* addresses.take(owner)
           const { address } = source
           const token = tokens.offered({ chain: request.chain, mode: owner.mode }, request.currency)
+          const worth = usdValue(request, token)
           const payment = yield* Repo.insert(
             {
               id: newPaymentId(now),
@@ -165,11 +168,12 @@ export class Payments extends Context.Tag("tilld/Payments")<
               expiresAt: now + (request.expiresIn ?? paymentDefaults.expiresIn) * 1000,
               settleGrace,
               toleranceBps,
+              floor: floorOf(request.amount, worth, floorUsd),
               metadata: request.metadata ?? paymentDefaults.metadata,
               webhookUrl: request.webhookUrl,
               redirectUrl: request.redirectUrl,
               quoteId,
-              usdValue: usdValue(request, token),
+              usdValue: worth,
               amountReceived: undefined,
               txHash: undefined,
               confirmedAt: undefined,

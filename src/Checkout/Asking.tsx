@@ -178,6 +178,9 @@ const TimeLeft = ({ ask: { endsAt, startsAt }, wording: { language, t } }: Askin
   </div>
 )
 
+/** The smallest amount is said where a payer reads it at a glance: this many characters. */
+const mostLeast = 8
+
 export const Asking = (props: AskingProps) => {
   const { ask, view, wording } = props
   const { money, network, t } = wording
@@ -221,6 +224,9 @@ export const Asking = (props: AskingProps) => {
           <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
         </p>
         <p class="exchange">{t.exchange(network, money(ask.due))}</p>
+        {ask.least === undefined || plainAmount(ask.least, view.decimals).length > mostLeast ? null : (
+          <p class="exchange">{t.least(money(ask.least))}</p>
+        )}
         <p class="exchange">
           {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
         </p>

@@ -45,6 +45,8 @@ export interface Texts {
   readonly noWallet: string
   /** For those who pay from an exchange, which takes a fee off what it sends. */
   readonly exchange: (network: string, amount: string) => string
+  /** The smallest amount that is credited before the last one. */
+  readonly least: (amount: string) => string
   /** The link that shows the code on a phone. */
   readonly showCode: string
   /** For those who see nothing of what they have sent. */

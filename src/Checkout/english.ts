@@ -37,6 +37,7 @@ export const english: Texts = {
   noWallet: "No wallet opened? Copy the address and the amount below.",
   exchange: (network, amount) =>
     `Sending from an exchange? Choose the network ${network} there, and add its fee on top: exactly ${amount} must arrive.`,
+  least: (amount) => `Less than ${amount} in one transfer is not credited, unless it completes the payment.`,
   alreadySent: "Have you sent it already? It can take some minutes to show here. Do not send it twice.",
   showCode: "Show QR code",
   payBy: "Pay by:",

@@ -37,6 +37,7 @@ export const french: Texts = {
   noWallet: "Aucun portefeuille ne s’est ouvert ? Copiez ci-dessous l’adresse et le montant.",
   exchange: (network, amount) =>
     `Vous envoyez depuis une plateforme d’échange ? Choisissez-y le réseau ${network} et ajoutez ses frais : ${amount} exactement doivent arriver.`,
+  least: (amount) => `Moins de ${amount} en un seul transfert n’est pas crédité, sauf si cela complète le paiement.`,
   alreadySent: "Déjà envoyé ? Cela peut mettre quelques minutes à s’afficher ici. N’envoyez pas deux fois.",
   showCode: "Afficher le code QR",
   payBy: "À payer avant\u00a0:",

@@ -37,6 +37,8 @@ export const german: Texts = {
   noWallet: "Hat sich keine Wallet geöffnet? Kopieren Sie unten Adresse und Betrag.",
   exchange: (network, amount) =>
     `Sie senden von einer Börse? Wählen Sie dort das Netzwerk ${network} und rechnen Sie deren Gebühr dazu: Genau ${amount} müssen ankommen.`,
+  least: (amount) =>
+    `Weniger als ${amount} in einer Überweisung wird nicht gutgeschrieben, es sei denn, die Zahlung wird damit vollständig.`,
   alreadySent: "Schon gesendet? Es kann einige Minuten dauern, bis es hier erscheint. Senden Sie nicht zweimal.",
   showCode: "QR-Code zeigen",
   payBy: "Zahlen bis:",

@@ -37,6 +37,7 @@ export const portuguese: Texts = {
   noWallet: "Não se abriu nenhuma carteira? Copie abaixo o endereço e o valor.",
   exchange: (network, amount) =>
     `Envia a partir de uma corretora? Escolha lá a rede ${network} e some a taxa: devem chegar exatamente ${amount}.`,
+  least: (amount) => `Menos de ${amount} numa só transferência não é creditado, exceto se completar o pagamento.`,
   alreadySent: "Já enviou? Pode demorar alguns minutos a aparecer aqui. Não envie duas vezes.",
   showCode: "Mostrar código QR",
   payBy: "Pague até:",

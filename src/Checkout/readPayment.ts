@@ -98,16 +98,14 @@ export const makeReadPayment = Effect.gen(function* () {
   const confirmations = Effect.fnUntraced(function* (payment: Payment, needed: number) {
     const head = (yield* scan(reader, payment))?.head.number
     if (head === undefined) return undefined
-    return confirmationsOf(payment, yield* Receipts.ofPayment(reader, payment.id), head, needed)
+    return confirmationsOf(payment, yield* Receipts.ofPayment(reader, payment), head, needed)
   })
 
   const chainIdIn = (mode: Mode) => (chain: ChainName) =>
     settings.chains.find((one) => one.chain === chain && one.mode === mode)?.chainId
 
   const paidBy = (payment: Payment) =>
-    Effect.map(Receipts.ofPayment(reader, payment.id), (receipts) =>
-      paidByOf(payment, receipts, chainIdIn(payment.mode))
-    )
+    Effect.map(Receipts.ofPayment(reader, payment), (receipts) => paidByOf(payment, receipts, chainIdIn(payment.mode)))
 
   const worth = Effect.fnUntraced(function* ({ quoteId, usdValue }: Payment) {
     const quote = quoteId === undefined ? undefined : yield* Quotes.byId(reader, quoteId)

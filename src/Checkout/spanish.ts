@@ -37,6 +37,7 @@ export const spanish: Texts = {
   noWallet: "¿No se ha abierto ningún monedero? Copie abajo la dirección y el importe.",
   exchange: (network, amount) =>
     `¿Envía desde una plataforma de intercambio? Elija allí la red ${network} y sume su comisión: deben llegar exactamente ${amount}.`,
+  least: (amount) => `Menos de ${amount} en una sola transferencia no se abona, salvo que complete el pago.`,
   alreadySent: "¿Ya lo ha enviado? Puede tardar unos minutos en aparecer aquí. No lo envíe dos veces.",
   showCode: "Mostrar código QR",
   payBy: "Pague antes de:",

@@ -112,6 +112,8 @@ export interface Confirmations {
 /** The current request. */
 export interface Ask {
   readonly due: bigint
+  /** The smallest transfer that is credited, where more than that is due. */
+  readonly least: bigint | undefined
   /** EIP-681. */
   readonly uri: string
   readonly chainId: number
@@ -189,11 +191,12 @@ export const returnUrl = (redirectUrl: string, id: string): string => {
   return [`${address}${joined}paymentId=${encodeURIComponent(id)}`, ...fragment].join("#")
 }
 
-const askOf = ({ object, payment: { createdAt, expiresAt } }: Facts): Ask | undefined => {
+const askOf = ({ object, payment: { createdAt, expiresAt, floor } }: Facts): Ask | undefined => {
   const { amount, amountRemaining = amount, chainId, paymentUri, tokenContract } = object
   if (paymentUri === undefined || chainId === undefined) return undefined
   const due = BigInt(amountRemaining)
-  return { due, uri: paymentUri, chainId, contract: tokenContract, startsAt: createdAt, endsAt: expiresAt }
+  const least = floor < due ? floor : undefined
+  return { due, least, uri: paymentUri, chainId, contract: tokenContract, startsAt: createdAt, endsAt: expiresAt }
 }
 
 const receiptOf = ({ paidBy, payment: { amountReceived = 0n, confirmedAt } }: Facts): PaidReceipt => ({

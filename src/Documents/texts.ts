@@ -159,6 +159,6 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
   "payment.exception": {
     summary: "Money fits no payment, or was decided on",
     description:
-      "`exception` was opened, has become another amount, or was closed: `resolution` says how. Sent only to endpoints that name this kind, never to a payment's own `webhookUrl`. Of dust its growth is not reported."
+      "`exception` was opened, has become another amount, or was closed: `resolution` says how. Sent only to endpoints that name this kind, never to a payment's own `webhookUrl`."
   }
 }

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { BigDecimal, Schema } from "effect"
 import type { Payment } from "./Payment.ts"
 
 const max = 2n ** 256n - 1n
@@ -24,19 +24,19 @@ export const remaining = (payment: Pick<Payment, "amount" | "amountReceived" | "
   return amountReceived >= required(payment) ? 0n : amount - amountReceived
 }
 
-const least = (one: bigint, other: bigint): bigint => (one > other ? other : one)
-const most = (one: bigint, other: bigint): bigint => (one > other ? one : other)
 const ceil = (dividend: bigint, divisor: bigint): bigint => (dividend + divisor - 1n) / divisor
 
 /**
- * The smallest amount of a payment's currency that is not dust, base units: a thousandth of the payment's amount, but never
- * more than a hundredth of the amount that is still missing, if any is.
- *
- * @param otherwise another floor, which applies where it is higher, up to a hundredth of the amount
+ * The floor of a new payment, base units: what is smaller is not credited, unless it completes what is missing. A hundredth
+ * of the amount, or what is worth `floorUsd` where the payment's worth is known and that is less.
  */
-export const dustFloor = (amount: bigint, missing: bigint, otherwise = 0n): bigint => {
-  const thousandth = ceil(amount, 1_000n)
-  return least(most(thousandth, otherwise), ceil(missing > 0n ? least(missing, amount) : amount, 100n))
+export const floorOf = (amount: bigint, usdValue: string | undefined, floorUsd: BigDecimal.BigDecimal): bigint => {
+  const hundredth = ceil(amount, 100n)
+  const value = BigDecimal.unsafeFromString(usdValue ?? "0")
+  const scale = Math.max(value.scale, floorUsd.scale)
+  const [worth, whole] = [floorUsd, value].map((one) => BigDecimal.scale(one, scale).value) as [bigint, bigint]
+  // More than a hundredth of the worth, or that is not known.
+  return worth * 100n > whole ? hundredth : ceil(amount * worth, whole)
 }
 
 export const sum = (amounts: Iterable<bigint>): bigint => {

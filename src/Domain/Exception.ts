@@ -41,7 +41,7 @@ export type ExceptionStatus = typeof ExceptionStatus.Type
 export interface ExceptionContent {
   readonly kind: ExceptionKind
   readonly chain: ChainName
-  /** Undefined for dust, and where no provider can name the transaction. */
+  /** Undefined where no provider can name the transaction. */
   readonly txHash: string | undefined
   /** Who sent it, lower case; undefined where that is not known, or where there are several. */
   readonly sender?: string | undefined
@@ -54,35 +54,16 @@ export interface ExceptionContent {
   readonly key: string
 }
 
-const dustMark = ":dust:"
-
-/** The key of the exception for all dust of one currency at an address. */
-export const dustKey = (kind: ExceptionKind, chain: ChainName, currency: string): string =>
-  `${kind}:${chain}${dustMark}${currency}`
-
-/** The key of a further exception for dust, since as much of it as there was has been accepted `before` times. */
-export const furtherDustKey = (key: string, before: number): string => (before === 0 ? key : `${key} ${before + 1}`)
-
-/** The key of an exception; of a further one for dust, that of the first. */
-export const dustBaseOf = (one: Pick<ExceptionContent, "key">): string =>
-  isOfDust(one) ? one.key.replace(/ [0-9]+$/, "") : one.key
-
-/** Whether it is a sum of many small transfers, which have no transaction in common. */
-export const isOfDust = ({ key }: Pick<ExceptionContent, "key">): boolean => key.includes(dustMark)
-
 /**
- * Whether it stands for particular money: of one transaction, seen at one block, or all dust of a kind. Then the same money
- * found again can be distinguished from further money.
+ * Whether it stands for particular money: of one transaction, or seen at one block. Then the same money found again can be
+ * distinguished from further money.
  */
 export const isCertain = (one: ExceptionContent): boolean =>
-  one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined || isOfDust(one))
+  one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined)
 
 /** Whether its money has a transaction that only one provider reports, and that no other one has confirmed or refuted yet. */
 export const isUncorroborated = ({ kind, txHash }: ExceptionContent): boolean =>
   kind === "unattributed" && txHash !== undefined
-
-/** Whether its money may become more at any time: who sends it back has to say how much. */
-export const mayGrow = (one: ExceptionContent): boolean => isOfDust(one) || (!isCertain(one) && one.kind !== "reorged")
 
 /** Money of an exception that was sent back at one time. */
 export interface Refund {

@@ -5,7 +5,6 @@ import { iso } from "../lib/moment.ts"
 import { ChainName, Mode } from "./Chain.ts"
 import {
   ExceptionKind,
-  isOfDust,
   isUncorroborated,
   type PaymentException,
   PublicExceptionKind,
@@ -52,21 +51,12 @@ export const ExceptionObject = Schema.Struct({
   ),
   from: Schema.optionalWith(
     text(
-      "Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ.",
+      "Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for money that moved inside contracts, and where nodes differ.",
       address
     ),
     optional
   ),
-  txHash: Schema.optionalWith(
-    text("Hash of the transaction; absent where no node can tell it, and for dust.", hash),
-    optional
-  ),
-  dust: Schema.optionalWith(
-    Schema.Literal(true).annotations({
-      description: "What many small transfers come to together. It grows while it is open."
-    }),
-    optional
-  ),
+  txHash: Schema.optionalWith(text("Hash of the transaction; absent where no node can tell it.", hash), optional),
   uncorroborated: Schema.optionalWith(
     Schema.Literal(true).annotations({
       description:
@@ -133,7 +123,6 @@ export const exceptionDetails = (exception: PaymentException) => {
   return {
     ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
     ...(txHash === undefined ? {} : { txHash }),
-    ...(isOfDust(exception) ? { dust: true as const } : {}),
     ...(status === "open" && isUncorroborated(exception) ? { uncorroborated: true as const } : {}),
     address: getAddress(address as Hex),
     ...(index === undefined ? {} : { derivationIndex: index }),

@@ -60,6 +60,8 @@ export interface Payment {
   readonly settleGrace: number
   /** Accepted underpayment, 1/100 %: `payments.tolerance_bps` when it was created. */
   readonly toleranceBps: number
+  /** The smallest amount that is credited by itself, base units: by the payment's worth when it was created. */
+  readonly floor: bigint
   /** JSON text, exactly as it will be returned. */
   readonly metadata: string
   readonly webhookUrl: string | undefined

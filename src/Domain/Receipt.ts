@@ -59,9 +59,6 @@ export interface BlockRef {
   readonly time: number
 }
 
-/** The kinds of dust: transfers that pay for their payment, late ones, and those in another currency or on another chain. */
-export type DustKind = "paying" | "late" | "stray"
-
 /**
  * Money received at a watched address: one row of the ledger. Keyed by chain, mode, block hash, address and position, so that
  * reading a range twice cannot count money twice. The same transaction in another block is another receipt; the orphaned one
@@ -114,11 +111,8 @@ export interface Receipt {
    * `time`, Unix seconds, is not after that of the first block.
    */
   readonly since?: { readonly number: number; readonly time: number } | undefined
-  /**
-   * Set on a receipt that is not a row of the ledger, but stands for a sum of many small ones: all are canonical and in its
-   * block or below.
-   */
-  readonly dust?: DustKind
+  /** It is the payment's own money, and came as less than the payment's floor: it is credited where it completes the amount. */
+  readonly small?: boolean
 }
 
 /**

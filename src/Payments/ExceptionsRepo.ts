@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import type { Mode, Network } from "../Domain/Chain.ts"
-import { type ExceptionContent, isCertain, isOfDust, type PaymentException, type Refund } from "../Domain/Exception.ts"
+import { type ExceptionContent, isCertain, type PaymentException, type Refund } from "../Domain/Exception.ts"
 import { exceptionId, type PaymentId } from "../Domain/Ids.ts"
 import { type Db, execute, Tx } from "../Sql.ts"
 import { refundsText, selectExceptions as select } from "./exceptionRows.ts"
@@ -75,10 +75,8 @@ const withHeld = (
 /**
  * Opens an exception, or reopens a closed one, with that amount; earlier refunds of it stay recorded. `at` in Unix
  * milliseconds.
- *
- * @param isChange whether there is an event for it
  */
-export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, isChange = true) =>
+export const open = (place: ExceptionCursor, one: ExceptionContent, at: number) =>
   execute(
     `INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash,
          sender, currency, amount, block_number, opened_at)
@@ -88,7 +86,7 @@ export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, 
          UNION ALL SELECT NULL, NULL, NULL, NULL LIMIT 1) AS owner
        WHERE true
        ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, sender = excluded.sender, closed_at = NULL,
-         outcome = NULL, revision = revision + ?, decision_tx = iif(sent_back = '0', NULL, decision_tx),
+         outcome = NULL, revision = revision + 1, decision_tx = iif(sent_back = '0', NULL, decision_tx),
          note = iif(sent_back = '0', NULL, note)`,
     [
       exceptionId(place.address, one.key),
@@ -105,8 +103,7 @@ export const open = (place: ExceptionCursor, one: ExceptionContent, at: number, 
       at,
       place.payment ?? null,
       getAddress(place.address as Hex),
-      place.payment ?? null,
-      isChange ? 1 : 0
+      place.payment ?? null
     ]
   )
 
@@ -137,8 +134,7 @@ export const sync = (
       known.delete(one.key)
       if (before?.status === "accepted" && one.amount <= before.amount) continue
       if (before?.status === "open" && before.amount === one.amount) continue
-      // The growth of open dust is not an event: anyone can send it, thousands of times.
-      yield* open(place, one, at, before?.status !== "open" || !isOfDust(one))
+      yield* open(place, one, at)
       if (before?.status !== "open") opened.push(one)
     }
     for (const { id, status } of known.values()) if (status === "open") yield* close(id, "gone", at)

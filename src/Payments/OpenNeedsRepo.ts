@@ -3,11 +3,11 @@
  * only one provider reports and no person has decided on. Without the chain it would be in no list.
  */
 import { Effect } from "effect"
+import { type Touched, touchedSql } from "../Chains/ledger/LedgerRepo.ts"
 import type { Network } from "../Domain/Chain.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
 import { Tx } from "../Sql.ts"
 
-const isUndecided = `canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL AND NOT EXISTS (
+const isUndecided = `canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND tx_hash IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM payments WHERE id = receipts.payment_id AND status IN ('pending', 'detecting') AND chain = receipts.chain)
   AND NOT EXISTS (SELECT 1 FROM exceptions WHERE payment_id = receipts.payment_id AND chain = receipts.chain
     AND tx_hash = receipts.tx_hash AND closed_at IS NOT NULL)`
@@ -47,14 +47,14 @@ export const selectOpenNeeds = `
   SELECT chain, mode, NULL, NULL, 0, NULL, NULL, json_group_array(DISTINCT coalesce(payment_id, address)) FROM receipts WHERE ${isUndecided}
   GROUP BY chain, mode`
 
-/** Drops a chain's undecided money, until a scan finds it again. Gives each receipt's payment, undefined where lost. */
+/** Drops a chain's undecided money, until a scan finds it again. Gives whom they concern. */
 export const dropUndecided = ({ chain, mode }: Network) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(
-      tx.all<{ readonly payment_id: PaymentId | null }>(
-        `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND ${isUndecided} RETURNING payment_id`,
+      tx.all<{ readonly touched: Touched }>(
+        `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND ${isUndecided} RETURNING ${touchedSql} AS touched`,
         [chain, mode]
       ),
-      (rows) => rows.map((row) => row.payment_id ?? undefined)
+      (rows) => rows.map(({ touched }) => touched)
     )
   )

@@ -57,7 +57,7 @@ export const uncounted = (db: Db, payment: PaymentId) =>
     db.all<ReceiptKey & { readonly why: Uncounted }>(
       `SELECT chain, block_hash AS blockHash, address, position,
          CASE WHEN refuted = 1 THEN 'denied' WHEN ${wasGivenUp} THEN 'given_up' ELSE 'orphaned' END AS why
-       FROM receipts AS gone WHERE payment_id = ? AND canonical = 0 AND dust IS NULL`,
+       FROM receipts AS gone WHERE payment_id = ? AND canonical = 0 AND listed IN ('own', 'stray')`,
       [payment]
     ),
     (rows) => {

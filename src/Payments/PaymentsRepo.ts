@@ -38,6 +38,7 @@ export interface PaymentRow {
   readonly due_at: number | null
   readonly settle_grace: number
   readonly tolerance_bps: number
+  readonly floor: string
   readonly created_head: number | null
   readonly metadata: string
   readonly webhook_url: string | null
@@ -56,7 +57,7 @@ export interface PaymentRow {
 export const columns = `sequence, id, checkout_token, account_id, mode, merchant_ref, amount, currency, token,
   (SELECT contract FROM tokens WHERE id = token) AS token_contract,
   (SELECT decimals FROM tokens WHERE id = token) AS token_decimals, chain, address, status, created_at, expires_at, due_at,
-  settle_grace, tolerance_bps, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash, confirmed_at,
+  settle_grace, tolerance_bps, floor, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash, confirmed_at,
   failure_reason, ended_at, updates`
 
 const tokenOf = ({ token, token_contract, token_decimals }: PaymentRow): Payment["token"] =>
@@ -82,6 +83,7 @@ export const fromRow = (row: PaymentRow): Payment => ({
   dueAt: row.due_at ?? undefined,
   settleGrace: row.settle_grace,
   toleranceBps: row.tolerance_bps,
+  floor: BigInt(row.floor),
   createdHead: row.created_head ?? undefined,
   metadata: row.metadata,
   webhookUrl: row.webhook_url ?? undefined,
@@ -110,9 +112,9 @@ export const insert = (payment: NewPayment, source: AddressSource, behind?: numb
     Effect.flatMap(Tx, (tx) =>
       tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
         `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address,
-         wallet, wallet_index, status, created_at, expires_at, settle_grace, tolerance_bps, created_head, due_at,
+         wallet, wallet_index, status, created_at, expires_at, settle_grace, tolerance_bps, floor, created_head, due_at,
          metadata, webhook_url, redirect_url, quote_id, usd_value)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
          nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * ? FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
          ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
@@ -135,6 +137,7 @@ export const insert = (payment: NewPayment, source: AddressSource, behind?: numb
           payment.expiresAt,
           payment.settleGrace,
           payment.toleranceBps,
+          payment.floor.toString(),
           payment.chain,
           payment.mode,
           payment.expiresAt,
@@ -225,12 +228,9 @@ export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: numbe
   Effect.map(
     db.all<PaymentRow>(
       `SELECT ${columns} FROM payments AS payment
-       WHERE status = 'detecting' AND chain = ? AND mode = ? AND (EXISTS (
-         SELECT 1 FROM receipts WHERE payment_id = payment.id AND chain = payment.chain AND dust IS NULL AND canonical = 1
-           AND block_number <= ?)
-         OR EXISTS (SELECT 1 FROM dust_sums
-           WHERE payment_id = payment.id AND chain = payment.chain AND transfers > 0 AND newest_number <= ?))`,
-      [chain, mode, deepest, deepest]
+       WHERE status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
+         SELECT 1 FROM receipts WHERE payment_id = payment.id AND chain = payment.chain AND listed = 'own' AND canonical = 1 AND block_number <= ?)`,
+      [chain, mode, deepest]
     ),
     (rows) => rows.map(fromRow)
   )

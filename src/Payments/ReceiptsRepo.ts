@@ -1,18 +1,23 @@
 /**
- * The receipts as settlement reads them: of a payment, or of an address whose payment is lost. Receipts that are listed
- * stand for themselves; those that are dust stand in sums (`DustRepo.ts`). The watchers write the rows
- * (`Chains/ledger/LedgerRepo.ts`); only `setSettled` changes something here.
+ * The receipts as settlement reads them: of a payment, or of an address whose payment is lost. The watchers write the rows
+ * (`Chains/ledger/LedgerRepo.ts`); only `list` changes something here.
+ *
+ * Anybody can send a hundred thousand transfers to an address for a few cents. So the payment's own that are below its floor
+ * are read only where one of them may complete it, and of all others so many: what is left out is in a total alone.
  */
 import { Effect } from "effect"
+import { isReceipt, paramsOf } from "../Chains/ledger/LedgerRepo.ts"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
-import { isOfDust, type PaymentException } from "../Domain/Exception.ts"
+import type { PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
-import type { DustKind, Receipt } from "../Domain/Receipt.ts"
-import { anyRow, type Db, execute, type Param, type StoreUnavailable } from "../Sql.ts"
-import * as Dust from "./DustRepo.ts"
-import { dustReceipts } from "./dust.ts"
-import { dustOf } from "./moneySentBack.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
+import { anyRow, type Db, execute, type Param, Tx } from "../Sql.ts"
+
+/** Receipts of a payment's own currency that are read. */
+const mostOwn = 1_000
+/** The same of all other currencies, and of an address whose payment is lost on a chain: their worth is unknown. */
+const mostStray = 100
 
 interface ReceiptRow {
   readonly chain: ChainName
@@ -71,7 +76,15 @@ const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
     (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
   )
 
+/** The order of `receipts_payment`: one provider alone cannot crowd out what two report. */
+const byWeight = "ORDER BY canonical DESC, corroborated DESC, block_number, place, position"
 const inOrder = "ORDER BY block_number, place, position"
+
+const readOf = (listed: "own" | "stray", of: string, limit: string) =>
+  `SELECT * FROM (SELECT ${of} FROM receipts WHERE payment_id = ? AND listed = '${listed}' ${byWeight} LIMIT ${limit})`
+
+/** SQL: all that is read of a payment, whose id is the parameter, twice. */
+const read = `${readOf("own", columns, `${mostOwn}`)} UNION ALL ${readOf("stray", columns, `${mostStray}`)}`
 
 /**
  * A transaction is in one block. Beside its corroborated receipts, those of another block that only one provider
@@ -88,24 +101,79 @@ const inOneBlock = (receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> =>
   )
 }
 
-/** All receipts of a payment, orphaned ones included; the sums of its dust stand for the rows of dust. */
-export const ofPayment = (db: Db, payment: PaymentId) =>
-  Effect.gen(function* () {
-    const listed = yield* select(db, `payment_id = ? AND dust IS NULL ${inOrder}`, [payment])
-    return [...inOneBlock(listed), ...dustReceipts(yield* Dust.ofPayment(db, payment))]
-  })
+const isSmall = ({ chain, currency, floor }: Payment, receipt: Receipt): boolean =>
+  receipt.chain === chain && receipt.currency === currency && receipt.amount < floor
+
+/** The receipts of a payment that are read, orphaned ones included. */
+export const ofPayment = (db: Db, payment: Payment) =>
+  Effect.map(db.all<ReceiptRow>(`SELECT * FROM (${read}) ${inOrder}`, [payment.id, payment.id]), (rows) =>
+    inOneBlock(rows.map(fromRow)).map((receipt) => ({ ...receipt, small: isSmall(payment, receipt) }))
+  )
+
+/** The first receipts of a payment in chain order that are too small to be read, of those that two providers report and others. */
+export const unlisted = (db: Db, payment: Payment) => {
+  const first = (corroborated: 0 | 1) =>
+    select(db, `payment_id = ? AND listed IS NULL AND canonical = 1 AND corroborated = ? ${inOrder} LIMIT ?`, [
+      payment.id,
+      corroborated,
+      mostOwn
+    ])
+  return Effect.zipWith(first(1), first(0), (...both) =>
+    inOneBlock(both.flat()).map((one) => ({ ...one, small: true }))
+  )
+}
+
+/** Has receipts that were too small read from now on. */
+export const list = (receipts: ReadonlyArray<Receipt>) =>
+  Effect.flatMap(Tx, (tx) =>
+    tx.runEach(
+      `UPDATE receipts SET listed = 'own' WHERE ${isReceipt}`,
+      receipts.map((receipt) => paramsOf(receipt, receipt))
+    )
+  )
+
+/** Transfers of a currency on a chain that are not read one by one. */
+export interface Unread {
+  readonly chain: ChainName
+  readonly currency: string
+  readonly transfers: number
+  /** Base units. */
+  readonly amount: bigint
+}
+
+/** What came to a payment's address and is not read, with each currency of each chain as one total. */
+export const unreadOf = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.all<{ chain: ChainName; currency: string; amount: string; transfers: number }>(
+      `SELECT chain, currency, amount, count(*) AS transfers FROM (
+         SELECT chain, currency, amount, canonical FROM receipts WHERE payment_id = ? AND listed IS NULL
+         UNION ALL ${readOf("own", "chain, currency, amount, canonical", `-1 OFFSET ${mostOwn}`)}
+         UNION ALL ${readOf("stray", "chain, currency, amount, canonical", `-1 OFFSET ${mostStray}`)})
+       WHERE canonical = 1 GROUP BY chain, currency, amount`,
+      [payment, payment, payment]
+    ),
+    (rows): ReadonlyArray<Unread> => {
+      const totals = new Map<string, Unread>()
+      for (const { amount, chain, currency, transfers } of rows) {
+        const before = totals.get(`${chain} ${currency}`) ?? { chain, currency, transfers: 0, amount: 0n }
+        totals.set(`${chain} ${currency}`, {
+          ...before,
+          transfers: before.transfers + transfers,
+          amount: before.amount + BigInt(amount) * BigInt(transfers)
+        })
+      }
+      return [...totals.values()]
+    }
+  )
 
 /** Whether one of the payments has an uncorroborated receipt above block `number`. */
 export const anyAwaited = (db: Db, { chain, mode }: Network, payments: ReadonlyArray<PaymentId>, number: number) =>
   anyRow(
     db,
     `SELECT 1 FROM receipts
-       WHERE chain = ? AND mode = ? AND dust IS NULL AND canonical = 1 AND corroborated = 0 AND block_number > ?
-         AND payment_id IN (SELECT value FROM json_each(?))
-       UNION ALL
-       SELECT 1 FROM dust_sums WHERE chain = ? AND mode = ? AND corroborated = 0 AND transfers > 0 AND newest_number > ?
+       WHERE chain = ? AND mode = ? AND listed = 'own' AND canonical = 1 AND corroborated = 0 AND block_number > ?
          AND payment_id IN (SELECT value FROM json_each(?)) LIMIT 1`,
-    [chain, mode, number, JSON.stringify(payments), chain, mode, number, JSON.stringify(payments)]
+    [chain, mode, number, JSON.stringify(payments)]
   )
 
 /** Another payment that a transaction in that block of the payment's chain paid; undefined where none is known. */
@@ -124,14 +192,15 @@ export const payeeOf = (
     (row) => row?.payment_id
   )
 
-/** The newest listed receipts of a payment, in chain order. */
+/** The newest receipts of a payment that are read, in chain order. */
 export const newest = (db: Db, payment: PaymentId, limit: number) =>
   Effect.map(
-    select(db, "payment_id = ? AND dust IS NULL ORDER BY block_number DESC, place DESC, position DESC LIMIT ?", [
+    db.all<ReceiptRow>(`SELECT * FROM (${read}) ORDER BY block_number DESC, place DESC, position DESC LIMIT ?`, [
+      payment,
       payment,
       limit
     ]),
-    (receipts) => [...receipts].reverse()
+    (rows) => rows.map(fromRow).reverse()
   )
 
 /** Where the money of a payment came from. */
@@ -147,7 +216,7 @@ export const originsOf = (db: Db, payments: ReadonlyArray<PaymentId>) =>
     db.all<{ payment_id: PaymentId; transactions: string | null; senders: string | null }>(
       `SELECT payment_id, group_concat(DISTINCT tx_hash) AS transactions, group_concat(DISTINCT sender) AS senders
        FROM json_each(?) AS listed CROSS JOIN receipts INDEXED BY receipts_payment
-         ON payment_id = listed.value AND dust IS NULL AND canonical = 1
+         ON payment_id = listed.value AND listed IN ('own', 'stray') AND canonical = 1
        GROUP BY payment_id`,
       [JSON.stringify(payments)]
     ),
@@ -160,128 +229,36 @@ export const originsOf = (db: Db, payments: ReadonlyArray<PaymentId>) =>
       )
   )
 
-/** The number of listed receipts of a payment. */
+/** The number of receipts of a payment that are read. */
 export const count = (db: Db, payment: PaymentId) =>
   Effect.map(
-    db.get<{ count: number }>("SELECT count(*) AS count FROM receipts WHERE payment_id = ? AND dust IS NULL", [
-      payment
-    ]),
+    db.get<{ count: number }>(`SELECT count(*) AS count FROM (${read})`, [payment, payment]),
     (row) => row?.count ?? 0
   )
 
-/** The canonical receipts on a chain of an address whose payment is lost, with its dust. */
-export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
-  Effect.gen(function* () {
-    const listed = yield* select(
-      db,
-      `payment_id IS NULL AND address = ? AND dust IS NULL AND chain = ? AND mode = ? AND canonical = 1 ${inOrder}`,
-      [address, chain, mode]
-    )
-    const sums = yield* Dust.ofLost(db, address, mode)
-    const dust = dustReceipts(sums.filter((sum) => sum.chain === chain))
-    return [...listed, ...dust.filter((receipt) => receipt.canonical)]
-  })
+/** The canonical receipts of a payment that a transaction brought. */
+export const ofTransaction = (db: Db, payment: PaymentId, txHash: string) =>
+  select(db, "payment_id = ? AND tx_hash = ? AND canonical = 1", [payment, txHash])
 
-/** The canonical receipts whose money an exception is; of dust, its sums. */
-export const ofException = (
-  db: Db,
-  exception: PaymentException
-): Effect.Effect<ReadonlyArray<Receipt>, StoreUnavailable> => {
-  const { address, block, chain, currency, kind, mode, payment, txHash } = exception
-  if (isOfDust(exception)) {
-    const sums = payment === undefined ? Dust.ofLost(db, address, mode) : Dust.ofPayment(db, payment)
-    const isIts = (one: Receipt) =>
-      one.canonical && one.chain === chain && one.currency === currency && one.dust === dustOf(kind)
-    return Effect.map(sums, (all) => dustReceipts(all).filter(isIts))
-  }
-  const [owner, param] = ownedBy(payment === undefined ? { payment, address } : { payment })
+/** The canonical receipts on a chain of an address whose payment is lost that are read. */
+export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
+  select(
+    db,
+    `payment_id IS NULL AND address = ? AND chain = ? AND mode = ? AND canonical = 1
+     ORDER BY corroborated DESC, block_number, place, position LIMIT ?`,
+    [address, chain, mode, mostStray]
+  )
+
+/** The canonical receipts whose money an exception is. */
+export const ofException = (db: Db, { address, block, chain, currency, mode, payment, txHash }: PaymentException) => {
+  const [owner, id] =
+    payment === undefined ? ["payment_id IS NULL AND address = ?", address] : ["payment_id = ?", payment]
   const [which, value] =
     txHash === undefined ? ["position = 'unattributed' AND block_number = ?", block ?? -1] : ["tx_hash = ?", txHash]
   // With a plus where another index would read all of a flooded payment's receipts.
-  const rest = `${owner} AND ${which} AND chain = ? AND mode = ? AND +currency = ? AND +dust IS NULL AND canonical = 1`
-  return select(db, rest, [param, value, chain, mode, currency])
+  const rest = `${owner} AND ${which} AND chain = ? AND mode = ? AND +currency = ? AND canonical = 1`
+  return select(db, rest, [id ?? null, value ?? null, chain, mode, currency])
 }
-
-const unsettled = "unsettled = 1"
-
-/** Addresses of lost payments that have receipts of the chain which changed since they were settled. */
-export const lostAndUnsettled = (db: Db, { chain, mode }: Network) =>
-  Effect.map(
-    db.all<{ address: string }>(
-      `SELECT address FROM receipts WHERE payment_id IS NULL AND ${unsettled} AND chain = ? AND mode = ?
-       GROUP BY address ORDER BY min(block_number), address`,
-      [chain, mode]
-    ),
-    (rows) => rows.map(({ address }) => address)
-  )
-
-/** The owner of receipts: a payment, or an address whose payment is lost. */
-export type ReceiptOwner = { readonly payment: PaymentId } | { readonly payment: undefined; readonly address: string }
-
-const ownedBy = (owner: ReceiptOwner): readonly [where: string, param: string] =>
-  owner.payment === undefined
-    ? ["payment_id IS NULL AND address = ?", owner.address]
-    : ["payment_id = ?", owner.payment]
-
-/** A receipt as it is now, with its last record by settlement. */
-export interface Unsettled extends Receipt {
-  /** The kind of dust; undefined where it is listed. */
-  readonly kind: DustKind | "none" | undefined
-  /** The part of the dust sums that is this receipt; undefined where it is in none. */
-  readonly summed: (Pick<Receipt, "corroborated" | "currency" | "amount"> & { readonly kind: DustKind }) | undefined
-  readonly isNew: boolean
-  /** The same transfer was orphaned in another block by a reorg: this receipt keeps its kind. */
-  readonly replaces: { readonly kind: DustKind | "none" | undefined } | undefined
-}
-
-interface UnsettledRow extends ReceiptRow {
-  readonly dust: DustKind | "none" | null
-  readonly settled: string | null
-  readonly replaced: DustKind | "none" | "listed" | null
-}
-
-const replacedDustOf = (dust: UnsettledRow["replaced"]) => (dust === null || dust === "listed" ? undefined : dust)
-
-const unsettledOf = (row: UnsettledRow): Unsettled => {
-  const [, corroborated, currency = "", amount = "0"] = /^([01]) (.+) ([0-9]+)$/.exec(row.settled ?? "") ?? []
-  const { dust } = row
-  const isSummed = corroborated !== undefined && dust !== null && dust !== "none"
-  return {
-    ...fromRow(row),
-    kind: replacedDustOf(dust),
-    summed: isSummed ? { kind: dust, corroborated: corroborated === "1", currency, amount: BigInt(amount) } : undefined,
-    isNew: row.settled === null,
-    replaces: row.replaced === null ? undefined : { kind: replacedDustOf(row.replaced) }
-  }
-}
-
-/** The receipts of an owner that changed since they were settled, at most `limit`. */
-export const unsettledOfOwner = (db: Db, owner: ReceiptOwner, limit: number) =>
-  Effect.map(
-    db.all<UnsettledRow>(
-      `SELECT ${columns}, dust, settled,
-         (SELECT coalesce(dust, 'listed') FROM receipts AS gone
-          WHERE gone.payment_id = receipts.payment_id AND gone.tx_hash = receipts.tx_hash
-            AND gone.currency = receipts.currency AND gone.amount = receipts.amount AND gone.canonical = 0
-            AND gone.chain = receipts.chain AND gone.settled IS NOT NULL
-            -- Dust is on time by its kind, which one provider alone does not decide for another block.
-            AND (gone.corroborated = 1 OR gone.dust IS NULL) LIMIT 1) AS replaced
-       FROM receipts WHERE ${ownedBy(owner)[0]} AND ${unsettled} LIMIT ?`,
-      [ownedBy(owner)[1], limit]
-    ),
-    (rows) => rows.map(unsettledOf)
-  )
-
-/** The number of listed receipts of a currency that are settled, counted up to `limit`. */
-export const countListed = (db: Db, owner: ReceiptOwner, currency: string, limit: number) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM receipts WHERE ${ownedBy(owner)[0]} AND dust IS NULL AND currency = ? AND settled IS NOT NULL LIMIT ?)`,
-      [ownedBy(owner)[1], currency, limit]
-    ),
-    (row) => row?.count ?? 0
-  )
 
 /** What settlement takes a receipt for, and how many of its base units pay for the payment. */
 export interface ClassifiedReceipt extends Pick<Receipt, "address" | "blockHash" | "chain" | "mode" | "position"> {
@@ -302,28 +279,6 @@ export const setKinds = (receipts: ReadonlyArray<ClassifiedReceipt>) =>
         receipts.map(({ address, blockHash, chain, credited, kind, mode, position }) => [
           ...[chain, mode, blockHash, address, position],
           ...[kind, `${credited}`]
-        ])
-      )
-    ]
-  )
-
-/** Records that receipts are settled as they are now, and the dust sums that they are part of. */
-export const setSettled = (receipts: ReadonlyArray<Unsettled>) =>
-  execute(
-    `UPDATE receipts SET dust = seen.value ->> 5,
-         settled = iif(canonical = 1, corroborated || ' ' || currency || ' ' || amount, '')
-       FROM json_each(?) AS seen
-       WHERE chain = seen.value ->> 0 AND mode = seen.value ->> 1 AND block_hash = seen.value ->> 2
-         AND address = seen.value ->> 3 AND position = seen.value ->> 4`,
-    [
-      JSON.stringify(
-        receipts.map(({ address, blockHash, chain, kind, mode, position }) => [
-          chain,
-          mode,
-          blockHash,
-          address,
-          position,
-          kind ?? null
         ])
       )
     ]

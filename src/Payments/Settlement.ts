@@ -6,7 +6,7 @@
  * changed, those that may have got their confirmations, and confirmed ones that a reorg took money from. The worker
  * `expire` ends payments in commits of their own, a chunk each. Each payment is read in the commit that changes it.
  */
-import { BigDecimal, Clock, Duration, Effect, Layer, Queue, Schedule } from "effect"
+import { Clock, Duration, Effect, Layer, Queue, Schedule } from "effect"
 import * as Searches from "../Chains/corroboration/SearchesRepo.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { type ScanResult, Settlement } from "../Chains/ledger/SettlementTag.ts"
@@ -19,7 +19,6 @@ import { Outbox } from "../Events/Outbox.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { sumUp } from "./dustSums.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { freezeReceipts, pricesOf } from "./frozenRates.ts"
@@ -63,7 +62,6 @@ export const settlementLayer = Layer.effect(
     const reader = yield* Reader
     const chains = new Map(settings.chains.map((chain) => [networkKey(chain), chain]))
     const clockTolerance = Duration.toMillis(settings.payments.clockTolerance)
-    const dustFloorUsd = BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
     /** By network: the final block up to which reorgs are settled. Empty after a restart, so that all are looked at again. */
     const reorgsSettledTo = new Map<string, number>()
     /** Modes with a scan that the expiry worker has not processed yet. */
@@ -80,7 +78,7 @@ export const settlementLayer = Layer.effect(
     const horizonOf = Effect.fnUntraced(function* (db: Db, network: Network) {
       const scan = yield* LedgerRepo.scan(db, network)
       if (scan === undefined) return undefined
-      const { checked, finalized, head, safe, verified } = scan
+      const { checked, finalized, head, safe } = scan
       const confirmations = chains.get(networkKey(network))?.confirmations ?? Number.POSITIVE_INFINITY
       const settled = yield* LedgerRepo.newestBlockAt(db, network, head.number - confirmations + 1)
       const horizon: Horizon = {
@@ -91,7 +89,6 @@ export const settlementLayer = Layer.effect(
         checked,
         safe,
         finalized,
-        verified,
         requires: undefined,
         elsewhereChecked: false,
         searched: hasQuorum(network) ? undefined : Number.POSITIVE_INFINITY
@@ -127,7 +124,6 @@ export const settlementLayer = Layer.effect(
       now: number,
       receiptsChanged: boolean
     ) {
-      yield* sumUp(payment, dustFloorUsd)
       const receipts = yield* receiptsLeft(payment)
       const policies = chains.get(networkKey(payment))?.policies ?? []
       const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
@@ -140,8 +136,8 @@ export const settlementLayer = Layer.effect(
       if (failed !== undefined) yield* raise(reorgedAlarm(after))
     })
 
-    const updateUnknownMoney = Effect.fnUntraced(function* (network: Network, now: number) {
-      for (const { address, amount, currency, txHash = "" } of yield* syncUnknown(network, now)) {
+    const updateUnknownMoney = Effect.fnUntraced(function* (network: Network, address: string, now: number) {
+      for (const { amount, currency, txHash = "" } of yield* syncUnknown(network, address, now)) {
         yield* raise({
           message: "money came to an address that a lost copy of the database handed out: tilld payments exceptions",
           about: { ...network, address, amount: amount.toString(), currency, txHash }
@@ -160,27 +156,24 @@ export const settlementLayer = Layer.effect(
       const horizon: Horizon = { ...stored, settled: undefined }
       const changed = new Set(touched)
       for (const id of changed) {
+        if (LedgerRepo.isLost(id)) yield* updateUnknownMoney(network, id, now)
         const payment = id && (yield* Repo.byId(tx, id))
         if (payment === undefined) continue
         // A scan of another chain than the payment's says nothing about the head and time of the payment's chain.
         if (payment.chain === network.chain) yield* settlePayment(payment, horizon, now, true)
-        else {
-          yield* sumUp(payment, dustFloorUsd)
-          yield* store({ payment, steps: [], receiptsChanged: true }, now)
-        }
+        else yield* store({ payment, steps: [], receiptsChanged: true }, now)
       }
       const final = finalBlock(horizon)
       const above = reorgsSettledTo.get(key) ?? -1
       const reorged = yield* Repo.confirmedWithOrphans(tx, network, above, final)
       const due = [...(yield* Repo.detectingDownTo(tx, network, horizon.head - horizon.confirmations + 1)), ...reorged]
       for (const payment of due) if (!changed.has(payment.id)) yield* settlePayment(payment, horizon, now, false)
-      if (changed.has(undefined)) yield* updateUnknownMoney(network, now)
       // Native payments are checked again until a balance reconciliation has covered the reorg.
       const awaitsReconciliation = reorged.some(({ currency }) => currency === nativeToken(network.chain))
       const reconciled = awaitsReconciliation ? Math.max(above, Math.min(final, finalWhenCompared(horizon))) : final
       // So are payments that have a receipt which may still be corroborated.
       const ids = reorged.map(({ id }) => id)
-      const isOpen = yield* Receipts.anyAwaited(tx, network, ids, Math.min(final, horizon.verified))
+      const isOpen = yield* Receipts.anyAwaited(tx, network, ids, final)
       const through = isOpen ? above : reconciled
       tx.afterCommit(() => {
         reorgsSettledTo.set(key, through)

@@ -1,13 +1,7 @@
-/** The contents of exceptions: one per currency of each transaction, of each block where none is known, and of dust. */
+/** The contents of exceptions: one per currency of each transaction, of each block where none is known. */
 import { sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
-import {
-  dustBaseOf,
-  dustKey,
-  type ExceptionContent,
-  type ExceptionKind,
-  type PaymentException
-} from "../Domain/Exception.ts"
+import type { ExceptionContent, ExceptionKind, PaymentException } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
@@ -15,11 +9,8 @@ import type { Receipt } from "../Domain/Receipt.ts"
 const keyOf = (
   kind: ExceptionKind,
   chain: ChainName,
-  { blockNumber, currency, dust, txHash }: Pick<Receipt, "blockNumber" | "currency" | "dust" | "txHash">
-): string =>
-  dust === undefined
-    ? `${kind}:${chain}:${txHash ?? `block ${blockNumber}`}:${currency}`
-    : dustKey(kind, chain, currency)
+  { blockNumber, currency, txHash }: Pick<Receipt, "blockNumber" | "currency" | "txHash">
+): string => `${kind}:${chain}:${txHash ?? `block ${blockNumber}`}:${currency}`
 
 /** The exception of `amount` of a receipt. */
 export const exceptionOf = (
@@ -28,11 +19,9 @@ export const exceptionOf = (
   receipt: Receipt,
   amount: bigint
 ): ExceptionContent => {
-  const { blockNumber, currency, dust, sender, txHash } = receipt
+  const { blockNumber, currency, sender, txHash } = receipt
   const key = keyOf(kind, chain, receipt)
-  return dust === undefined
-    ? { kind, chain, txHash, sender, currency, amount, block: txHash === undefined ? blockNumber : undefined, key }
-    : { kind, chain, txHash: undefined, currency, amount, block: undefined, key }
+  return { kind, chain, txHash, sender, currency, amount, block: txHash === undefined ? blockNumber : undefined, key }
 }
 
 /** Who sent all of them; undefined where there are several. */
@@ -52,7 +41,7 @@ export const mergedByKey = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray
   return [...found.values()]
 }
 
-/** One exception for each currency of each transaction, of each block where no transaction is known, and of all dust. */
+/** One exception for each currency of each transaction, of each block where no transaction is known. */
 export const exceptionsOfKind = (
   kind: ExceptionKind,
   receipts: ReadonlyArray<Receipt>
@@ -86,19 +75,19 @@ export const withoutApart = (
   onTime: ReadonlyArray<Receipt>,
   open: ReadonlyArray<ExceptionContent>
 ): { readonly receipts: ReadonlyArray<Receipt>; readonly apart: ReadonlyArray<ExceptionContent> } => {
-  const left = new Map(open.map((one) => [dustBaseOf(one), one]))
+  const left = new Map(open.map((one) => [one.key, one]))
   const apart: Array<ExceptionContent> = []
   const receipts = onTime.flatMap((receipt) => {
     let rest = receipt.amount
     for (const kind of left.size === 0 ? [] : apartKinds) {
-      const base = keyOf(kind, chain, receipt)
-      const one = left.get(base)
+      const key = keyOf(kind, chain, receipt)
+      const one = left.get(key)
       if (one === undefined || rest === 0n) continue
       const open = one.amount - rest
       const part = open < 0n ? one.amount : rest
       rest -= part
-      left.set(base, { ...one, amount: open < 0n ? 0n : open })
-      if (part > 0n) apart.push({ ...exceptionOf(kind, chain, receipt, part), key: one.key })
+      left.set(key, { ...one, amount: open < 0n ? 0n : open })
+      if (part > 0n) apart.push(exceptionOf(kind, chain, receipt, part))
     }
     return rest === receipt.amount ? [receipt] : rest > 0n ? [{ ...receipt, amount: rest }] : []
   })

@@ -21,6 +21,7 @@ import {
   identity,
   isUndecided,
   leastOf,
+  onTimeOf,
   total
 } from "./statusMachine.ts"
 
@@ -184,10 +185,10 @@ export const exceptionsOf = (
   if (receipts.length === 0) return []
   const firstSeen = leastOf(receipts, ({ seenAt }) => seenAt)
   const canonical = receipts.filter((receipt) => receipt.canonical && isEvidence(receipt))
-  const onTime = counted(payment, receipts).filter(isEvidence)
-  const counts = new Set(onTime)
+  const onTime = counted(payment, receipts, isEvidence)
+  const notLate = new Set(onTimeOf(payment, receipts))
   const own = withoutApart(payment, onTime, apart)
-  const late = fitting(payment, canonical).filter((receipt) => !counts.has(receipt))
+  const late = fitting(payment, canonical).filter((receipt) => !receipt.small && !notLate.has(receipt))
   const createdHead = headAtCreation(payment)
   const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>
     chain === payment.chain && currency !== payment.currency && blockNumber > createdHead

@@ -44,16 +44,16 @@ export const withoutGas = (
   const seen = leastOf(receipts, ({ seenAt }) => seenAt)
   const firstTokens = new Map<ChainName, number>()
   for (const receipt of receipts) {
-    const isThere = receipt.canonical && isCorroborated(receipt) && receipt.dust === undefined
+    const isThere = receipt.canonical && isCorroborated(receipt)
     const first = Math.min(earliest(receipt), firstTokens.get(receipt.chain) ?? Number.POSITIVE_INFINITY)
     if (isThere && !isCoin(receipt)) firstTokens.set(receipt.chain, first)
   }
   return receipts.filter((receipt) => {
-    const { amount, chain, dust } = receipt
+    const { amount, chain } = receipt
     const at = arrived(receipt)
     // The end has the time of this machine's clock, which may be behind: money seen before it came before it.
     const isAfter = at > from && seen(receipt) > from
     const isToCollect = at > (firstTokens.get(chain) ?? Number.POSITIVE_INFINITY)
-    return !(isCoin(receipt) && dust === undefined && isAfter && isToCollect && amount <= chainTraits[chain].mostGas)
+    return !(isCoin(receipt) && isAfter && isToCollect && amount <= chainTraits[chain].mostGas)
   })
 }

@@ -4,16 +4,7 @@
  * when its transaction is found later. Pure; called by `storeTransitions.ts`.
  */
 import { sum } from "../Domain/Amount.ts"
-import {
-  dustBaseOf,
-  type ExceptionContent,
-  type ExceptionKind,
-  furtherDustKey,
-  isCertain,
-  isOfDust,
-  isUncorroborated,
-  type PaymentException
-} from "../Domain/Exception.ts"
+import { type ExceptionContent, isCertain, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 
@@ -47,11 +38,7 @@ const without = (
   { amount, block, chain, currency, openedAt }: Decided
 ): ReadonlyArray<Receipt> => {
   const isLikely = (receipt: Receipt) =>
-    receipt.dust === undefined &&
-    receipt.canonical &&
-    receipt.chain === chain &&
-    receipt.currency === currency &&
-    receipt.blockNumber <= block
+    receipt.canonical && receipt.chain === chain && receipt.currency === currency && receipt.blockNumber <= block
   const isSeen = (receipt: Receipt) =>
     isLikely(receipt) && receipt.txHash === undefined && receipt.blockNumber === block
   // All other money up to that block was known: money found there later is the one without a transaction.
@@ -100,33 +87,13 @@ export const withoutAcceptedEarly = (
     .filter((one) => one.chain !== chain || one.currency !== currency)
     .reduce((left, one) => withoutReturned(left, { ...one, sentBack: one.amount }), receipts)
 
-/** The kind of dust that an exception of this kind stands for. */
-export const dustOf = (kind: ExceptionKind): Receipt["dust"] => {
-  if (kind === "late") return "late"
-  return kind === "wrong_token" || kind === "wrong_chain" || kind === "unknown_payment" ? "stray" : "paying"
-}
-
-/** Subtracts the refunded money of one transaction, or of dust, from the receipts, in any block. */
+/** Subtracts the refunded money of one transaction from the receipts, in any block. */
 const withoutReturned = (receipts: ReadonlyArray<Receipt>, exception: PaymentException): ReadonlyArray<Receipt> => {
-  const { chain, currency, kind, sentBack, txHash } = exception
-  const isIts = (one: Receipt) =>
-    isOfDust(exception) ? one.dust === dustOf(kind) : one.dust === undefined && one.txHash === txHash
-  const matches = (one: Receipt) => one.canonical && one.chain === chain && one.currency === currency && isIts(one)
+  const { chain, currency, sentBack, txHash } = exception
+  const matches = (one: Receipt) =>
+    one.canonical && one.chain === chain && one.currency === currency && one.txHash === txHash
   return takeOut(receipts, sentBack, matches, !isUncorroborated(exception))
 }
-
-/** The exceptions found, those of dust without the amount that was accepted before: the rest is another exception. */
-export const sinceAccepted = (
-  found: ReadonlyArray<ExceptionContent>,
-  stored: ReadonlyArray<PaymentException>
-): ReadonlyArray<ExceptionContent> =>
-  found.flatMap((one) => {
-    if (!isOfDust(one)) return [one]
-    const accepted = stored.filter((before) => before.status === "accepted" && dustBaseOf(before) === one.key)
-    const amount = one.amount - sum(accepted.map((before) => before.amount))
-    if (amount <= 0n) return []
-    return [{ ...one, amount, key: furtherDustKey(one.key, accepted.length) }]
-  })
 
 /**
  * The exceptions found, without surplus that was accepted with a transaction which a reorg has put before another one: the

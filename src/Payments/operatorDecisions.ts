@@ -173,7 +173,7 @@ export const accept = Effect.fn("Payments.accept")(function* (
   const seen = yield* Repo.byId(reader, id)
   if (seen === undefined) return undefined
   if (given !== undefined && seen.status !== "confirmed") {
-    yield* proveGiven(seen, yield* Receipts.ofPayment(reader, seen.id), given)
+    yield* proveGiven(seen, yield* Receipts.ofPayment(reader, seen), given)
   }
   return yield* writer.write(
     Effect.gen(function* () {

@@ -37,14 +37,12 @@ const uncountedTexts = {
 export const whyUncounted = ({ uncounted }: Pick<typeof ReceiptView.Type, "uncounted">): string =>
   uncountedTexts[uncounted ?? "orphaned"]
 
-const DustView = Schema.Struct({
+/** Transfers that are too small to be credited, or more than are read one by one: a total, which decides nothing. */
+const TotalView = Schema.Struct({
   chain: ChainName,
   currency: Schema.String,
-  kind: Schema.Literal("paying", "late", "stray"),
-  corroborated: Schema.Boolean,
   transfers: Schema.Number,
-  amount: Schema.String,
-  newestBlock: Schema.Number
+  amount: Schema.String
 })
 
 /**
@@ -55,8 +53,8 @@ export const Story = Schema.Struct({
   /** The newest receipts, and the number of older ones. */
   receipts: Schema.Array(ReceiptView),
   olderReceipts: Schema.Number,
-  /** The sum of many small transfers, which are not among the receipts. */
-  dust: Schema.Array(DustView),
+  /** What came and is not among the receipts. */
+  totals: Schema.Array(TotalView),
   exceptions: Schema.Array(OperatorException),
   moreExceptions: Schema.Boolean,
   transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),

@@ -8,8 +8,6 @@ import { Settings } from "../Settings.ts"
 import type { Db } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
 import { operatorDelivery } from "../Webhooks/queue/deliveryObject.ts"
-import * as Dust from "./DustRepo.ts"
-import type { DustSum } from "./dust.ts"
 import * as Exceptions from "./ExceptionListRepo.ts"
 import type { Decided } from "./operatorDecisions.ts"
 import type { DecisionView, OperatorPayment, Story } from "./operatorViews.ts"
@@ -43,20 +41,6 @@ const receiptView = (receipt: Receipt, uncounted: Repo.Uncounted | undefined): S
   ...(uncounted === undefined ? {} : { uncounted })
 })
 
-const dustView = ({
-  corroborated,
-  amount,
-  chain,
-  currency,
-  kind,
-  newest,
-  transfers
-}: DustSum): Story["dust"][number] => ({
-  ...{ chain, currency, kind, corroborated, transfers },
-  amount: amount.toString(),
-  newestBlock: newest.number
-})
-
 /** Everything stored about a payment, with at most `limit` receipts and exceptions. */
 export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function* (
   db: Db,
@@ -66,7 +50,7 @@ export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function*
   const receipts = yield* Receipts.newest(db, payment.id, limit)
   const uncountedOf = yield* Repo.uncounted(db, payment.id)
   const count = yield* Receipts.count(db, payment.id)
-  const dust = yield* Dust.ofPayment(db, payment.id)
+  const unread = yield* Receipts.unreadOf(db, payment.id)
   const { exceptions, more } = yield* Exceptions.firstOfPayment(db, payment.id, limit)
   const transitions = yield* Repo.transitions(db, payment.id)
   const events = yield* Repo.events(db, payment.id)
@@ -75,7 +59,7 @@ export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function*
     payment: operatorPayment(payment, yield* Settings),
     receipts: receipts.map((receipt) => receiptView(receipt, uncountedOf(receipt))),
     olderReceipts: count - receipts.length,
-    dust: dust.filter(({ transfers }) => transfers > 0).map(dustView),
+    totals: unread.map((one) => ({ ...one, amount: one.amount.toString() })),
     exceptions: exceptions.map(operatorException),
     moreExceptions: more,
     transitions: transitions.map(({ at, ...transition }) => ({ ...transition, at: iso(at) })),

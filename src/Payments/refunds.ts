@@ -5,7 +5,7 @@
  */
 import { Clock, Effect } from "effect"
 import { Settlement } from "../Chains/ledger/SettlementTag.ts"
-import { isOfDust, mayGrow, NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
+import { NothingToDecide, type PaymentException, RefundUnclear } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
 import { isCorroborated } from "../Domain/Receipt.ts"
 import { Settings } from "../Settings.ts"
@@ -38,7 +38,7 @@ export interface Refunded extends Decided {
 
 export const described = (exception: PaymentException): string => {
   const { amount, currency, id, kind, txHash = "transaction unknown" } = exception
-  return `${id} (${kind}, ${amount} base units of ${currency}, ${isOfDust(exception) ? "many small transfers" : txHash})`
+  return `${id} (${kind}, ${amount} base units of ${currency}, ${txHash})`
 }
 
 const unclear = (message: string) => new RefundUnclear({ message })
@@ -69,12 +69,6 @@ const chosen = Effect.fnUntraced(function* (
   }
   if (second !== undefined && amount !== undefined) {
     return yield* unclear("--amount says how much of one exception was sent back: name one, and the others without it")
-  }
-  const growing = meant.find(mayGrow)
-  if (growing !== undefined && amount === undefined) {
-    return yield* unclear(
-      `${described(growing)} may grow at any time: name it alone, and say with --amount how much you sent back`
-    )
   }
   if (amount !== undefined && amount > one.amount) {
     return yield* unclear(`${described(one)} is open, which is less than ${amount}: nothing was closed`)

@@ -4,8 +4,8 @@
  *
  * Promises: a payment is confirmed only by corroborated money with a transaction and enough confirmations; it expires
  * or fails only once a second provider, if configured, was searched for money that the ledger lacks; a confirmed
- * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` and
- * `dust.ts` share its rules of which receipts count.
+ * payment is undone only by a reorg that is final. `Settlement.ts` calls it after every scan, `exceptions.ts` shares its
+ * rules of which receipts count.
  */
 import { remaining, required, sum } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
@@ -31,7 +31,7 @@ import { withoutApart } from "./exceptionContents.ts"
 /**
  * Whether `payment.updated` reports the change of a detecting payment: a receipt or a reorg has changed what is still to be
  * paid by at least a hundredth of the amount, or it has become nothing, or was nothing. Smaller changes are in the next
- * event: anybody can send dust, thousands of times, and an event for each would be a flood. Pure; called by the status
+ * event: anybody can send small transfers, a hundred times, and an event for each would be a flood. Pure; called by the status
  * machine.
  */
 export const hasUpdate = (before: Payment, after: Payment): boolean => {
@@ -58,8 +58,6 @@ export interface Horizon {
   /** Block numbers of the chain's tags; undefined where it has none. */
   readonly safe: number | undefined
   readonly finalized: number | undefined
-  /** The block up to which a second provider has read the blocks again. */
-  readonly verified: number
   /** The tag that a finality policy requires for the payment's value, in addition to the confirmations. */
   readonly requires: FinalityTag | undefined
   /** Every other reachable chain has had a balance reconciliation after the payment's deadline, or the longest wait is over. */
@@ -84,9 +82,8 @@ export interface Step {
 
 const kinds = ["tx", "log", "call", "unattributed"]
 
-/** By block, then transactions before logs before internal transfers, then by index in the block. Dust last. */
+/** By block, then transactions before logs before internal transfers, then by index in the block. */
 const inChainOrder = (a: Receipt, b: Receipt): number => {
-  if (a.dust !== b.dust) return a.dust === undefined ? -1 : 1
   if (a.blockNumber !== b.blockNumber) return a.blockNumber - b.blockNumber
   const kindOf = ({ position }: Receipt) => kinds.indexOf(position.split(":")[0] ?? "")
   if (kindOf(a) !== kindOf(b)) return kindOf(a) - kindOf(b)
@@ -95,8 +92,7 @@ const inChainOrder = (a: Receipt, b: Receipt): number => {
 }
 
 /** What identifies a receipt across reorgs: its transaction where that is known, else its block and position. */
-export const identity = ({ blockHash, dust, position, txHash }: Receipt): string =>
-  dust === undefined && txHash !== undefined ? txHash : `${blockHash} ${position}`
+export const identity = ({ blockHash, position, txHash }: Receipt): string => txHash ?? `${blockHash} ${position}`
 
 /**
  * The block number above which receipts on the payment's chain are newer than the payment. Infinite while no head of the
@@ -133,17 +129,65 @@ export const fitting = (payment: Payment, receipts: ReadonlyArray<Receipt>): Rea
 export const earliest = ({ blockTime, since }: Receipt): number => (since?.time ?? blockTime) * 1000
 
 /**
- * Canonical receipts that pay for the payment, in chain order: its currency, its chain, newer than the payment, on time.
+ * Canonical receipts that may pay for the payment, in chain order: its currency, its chain, newer than the payment, on time.
  * Unattributed money, known only by an interval of blocks, counts as on time if the interval began on time: it confirms
  * nothing.
  */
-export const counted = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+export const onTimeOf = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
   const right = fitting(payment, receipts)
   // A transaction that was on time in one block stays on time when a reorg mines it again later.
   const arrived = leastOf(right, earliest)
-  const isOnTime = (receipt: Receipt) => arrived(receipt) <= deadline(payment)
-  const pays = (receipt: Receipt) => (receipt.dust === undefined ? isOnTime(receipt) : receipt.dust === "paying")
-  return right.filter((receipt) => receipt.canonical && pays(receipt)).sort(inChainOrder)
+  return right.filter((receipt) => receipt.canonical && arrived(receipt) <= deadline(payment)).sort(inChainOrder)
+}
+
+/**
+ * What is credited of receipts in chain order: each but the small ones, and the small one that completes the payment, that is
+ * with which the sum credited so far reaches what is required.
+ */
+const credit = (payment: Payment, onTime: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+  const needed = required(payment)
+  let reached = 0n
+  return onTime.filter(({ amount, small }) => {
+    if (small && (reached >= needed || reached + amount < needed)) return false
+    reached += amount
+    return true
+  })
+}
+
+/**
+ * Receipts that pay for the payment, in chain order: on time, and credited.
+ *
+ * @param counts which receipts there are; what completes the payment follows from these alone
+ */
+export const counted = (
+  payment: Payment,
+  receipts: ReadonlyArray<Receipt>,
+  counts: (receipt: Receipt) => boolean = () => true
+): ReadonlyArray<Receipt> => credit(payment, onTimeOf(payment, receipts).filter(counts))
+
+/**
+ * Whether a small receipt could complete the payment: the last sum that is too little lacks less than the floor, by all
+ * receipts or by the corroborated ones.
+ */
+export const mayComplete = (payment: Payment, receipts: ReadonlyArray<Receipt>): boolean => {
+  const onTime = onTimeOf(payment, receipts).filter(({ small }) => !small)
+  return [onTime, onTime.filter(({ corroborated }) => corroborated)].some((all) => {
+    let lacking = required(payment)
+    for (const { amount } of all) {
+      if (amount >= lacking) break
+      lacking -= amount
+    }
+    return lacking < payment.floor
+  })
+}
+
+/** The receipts without those that are too small: neither all receipts nor the corroborated ones are completed by them. */
+export const withoutSmall = (payment: Payment, receipts: ReadonlyArray<Receipt>): ReadonlyArray<Receipt> => {
+  const credited = new Set([
+    ...counted(payment, receipts),
+    ...counted(payment, receipts, ({ corroborated }) => corroborated)
+  ])
+  return receipts.filter((receipt) => !(receipt.small && receipt.canonical) || credited.has(receipt))
 }
 
 /** Receipts on other chains than the payment's, in blocks that are not older than the payment. */
@@ -202,14 +246,11 @@ const isOver = (payment: Payment, horizon: Horizon): boolean =>
   horizon.searched !== undefined && deadline(payment) < (overBefore(horizon) ?? Number.NEGATIVE_INFINITY)
 
 /**
- * A canonical receipt that only one provider reports, and that another one may still corroborate. Dust and unattributed
- * money are excluded: they are not waited for.
+ * A canonical receipt that only one provider reports, and that another one may still corroborate. Unattributed money is
+ * excluded: it is not waited for.
  */
-export const isUndecided = ({ canonical, corroborated, dust, txHash }: Receipt): boolean =>
-  canonical && !corroborated && dust === undefined && txHash !== undefined
-
-/** Whether money that is enough keeps a payment open: dust that only one provider reports does not, once it was searched for. */
-const isHolding = ({ corroborated, dust }: Receipt): boolean => corroborated || dust === undefined
+export const isUndecided = ({ canonical, corroborated, txHash }: Receipt): boolean =>
+  canonical && !corroborated && txHash !== undefined
 
 /**
  * How a payment ends whose time is over and which got too little; undefined while that is undecided. On its own chain a
@@ -220,7 +261,6 @@ const isHolding = ({ corroborated, dust }: Receipt): boolean => corroborated || 
  */
 const ending = (
   seen: Payment,
-  received: ReadonlyArray<Receipt>,
   receipts: ReadonlyArray<Receipt>,
   horizon: Horizon,
   now: number
@@ -230,7 +270,7 @@ const ending = (
   const isAwaited = (receipt: Receipt) =>
     isUndecided(receipt) && (receipt.chain === seen.chain ? receipt.blockNumber <= newest : mayWait)
   if (receipts.some(isAwaited)) return undefined
-  const certain = received.filter(({ corroborated }) => corroborated)
+  const certain = counted(seen, receipts, ({ corroborated }) => corroborated)
   const ended = { ...withReceived(seen, certain), endedAt: now }
   const failureReason = failure(seen, certain, receipts)
   if (failureReason !== undefined) return { ...ended, status: "failed", failureReason }
@@ -255,8 +295,10 @@ export const advance = (
   const received = counted(payment, receipts)
   const needed = required(payment)
   const confirmable = newestConfirmable(horizon)
-  const certain = received.filter(
-    (receipt) => receipt.txHash !== undefined && receipt.corroborated && receipt.blockNumber <= confirmable
+  const certain = counted(
+    payment,
+    receipts,
+    ({ blockNumber, corroborated, txHash }) => txHash !== undefined && corroborated && blockNumber <= confirmable
   )
   const crossedBy = crossing(certain, needed)
 
@@ -275,7 +317,7 @@ export const advance = (
     // Further money that only one provider reports becomes an exception once it is corroborated.
     const corroborated = withReceived(
       seen,
-      received.filter(({ corroborated }) => corroborated)
+      counted(payment, receipts, ({ corroborated }) => corroborated)
     )
     const confirmed: Payment = {
       ...corroborated,
@@ -285,8 +327,8 @@ export const advance = (
       endedAt: now
     }
     steps.push({ payment: confirmed, announced: true })
-  } else if (isOver(payment, horizon) && total(received.filter(isHolding)) < needed) {
-    const ended = ending(seen, received, receipts, horizon, now)
+  } else if (isOver(payment, horizon) && total(received) < needed) {
+    const ended = ending(seen, receipts, horizon, now)
     if (ended !== undefined) steps.push({ payment: ended, announced: true })
   }
   return steps
@@ -316,7 +358,7 @@ export const undone = (
   if (payment.status !== "confirmed") return undefined
   const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
   const reported = withoutApart(payment, counted(payment, receipts), apart).receipts
-  const left = reported.filter(isCorroborated)
+  const left = withoutApart(payment, counted(payment, receipts, isCorroborated), apart).receipts
   const needed = required(payment)
   const completing = receipts.filter((receipt) => receipt.txHash === payment.txHash)
   const isThere = (receipt: Receipt) => receipt.canonical && isCorroborated(receipt)
@@ -325,8 +367,6 @@ export const undone = (
   const awaited = total(reported) < needed ? [] : reported.filter((receipt) => !isCorroborated(receipt))
   const newest = Math.max(...[...orphaned, ...awaited].map((receipt) => receipt.blockNumber))
   if (newest > finalBlock(horizon)) return undefined
-  // Dust is corroborated when its block is read again.
-  if (awaited.some(({ blockNumber, dust }) => dust !== undefined && blockNumber > horizon.verified)) return undefined
   // A branch that only one provider serves undoes nothing: a second one has to be searched first.
   if (newest > (horizon.searched ?? -1)) return undefined
   // Native money that was mined again may show in a balance only: one has to be compared since the reorg has become final.

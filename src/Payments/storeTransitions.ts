@@ -6,28 +6,20 @@ import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { statusEventOf } from "../Domain/Event.ts"
 import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
-import { isEnded, type Payment } from "../Domain/Payment.ts"
+import type { Payment } from "../Domain/Payment.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { sponsorOf } from "./addresses/WalletsRepo.ts"
-import * as Dust from "./DustRepo.ts"
-import { sumUpLost } from "./dustSums.ts"
 import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import { withoutGas, withoutSponsored } from "./gas.ts"
-import {
-  sinceAccepted,
-  withoutAccepted,
-  withoutAcceptedEarly,
-  withoutMovedSurplus,
-  withoutSentBack
-} from "./moneySentBack.ts"
+import { withoutAccepted, withoutAcceptedEarly, withoutMovedSurplus, withoutSentBack } from "./moneySentBack.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import type { Step } from "./statusMachine.ts"
+import { mayComplete, type Step, withoutSmall } from "./statusMachine.ts"
 
 /** Exceptions that an event shows with its payment at most: there may be an event for each of a thousand. */
 const shownInEvents = 10
@@ -59,10 +51,9 @@ const logTransition = ({ status: from }: Payment, { chain, id, mode, status: to 
 const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment, at: number) {
   const tx = yield* Tx
   const { payments } = yield* Metrics
-  const { id, status } = after
+  const { status } = after
   yield* Repo.update(before, after, at)
   if (status === before.status) return
-  if (isEnded(status)) yield* Dust.decide(id)
   const runtime = yield* Effect.runtime<never>()
   tx.afterCommit(() => {
     payments.add([status])
@@ -108,10 +99,19 @@ export const storeTransitions = Effect.fnUntraced(function* (
   return { after, opened }
 })
 
-/** A payment's receipts without gas. */
+/**
+ * A payment's receipts without gas, and without those that are too small to be credited. The small one that completes the
+ * payment is listed from then on: it waits for a second provider like any other.
+ */
 const receiptsOf = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
-  return withoutGas(payment, yield* Receipts.ofPayment(tx, payment.id), yield* sponsorOf(tx, payment.id))
+  const sponsor = yield* sponsorOf(tx, payment.id)
+  const listed = withoutGas(payment, yield* Receipts.ofPayment(tx, payment), sponsor)
+  if (!mayComplete(payment, listed)) return withoutSmall(payment, listed)
+  const unlisted = withoutSponsored(yield* Receipts.unlisted(tx, payment), sponsor)
+  const receipts = withoutSmall(payment, [...listed, ...unlisted])
+  yield* Receipts.list(unlisted.filter((receipt) => receipts.includes(receipt)))
+  return receipts
 })
 
 /** A payment's receipts without gas, and without the money that was refunded. */
@@ -141,33 +141,24 @@ const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number
     isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
   const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isStoodFor(one))
   const reported = exceptionsOf(payment, rest, accepted, () => true, apart)
-  const undecided = (all: ReadonlyArray<ExceptionContent>) =>
-    withoutMovedSurplus(sinceAccepted(all, stored), stored, left)
+  const undecided = (all: ReadonlyArray<ExceptionContent>) => withoutMovedSurplus(all, stored, left)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, undecided(found), at, undecided(reported))
 })
 
-/** The same for a chain's receipts at addresses whose payments are lost. */
-export const syncUnknown = Effect.fnUntraced(function* (network: Network, at: number) {
+/** The same for a chain's receipts at an address (lower case) whose payment is lost. */
+export const syncUnknown = Effect.fnUntraced(function* (network: Network, address: string, at: number) {
   const tx = yield* Tx
-  const opened = yield* Effect.forEach(
-    yield* Receipts.lostAndUnsettled(tx, network),
-    Effect.fnUntraced(function* (address) {
-      yield* sumUpLost(address, network.mode)
-      const stored = yield* Exceptions.unknownAt(tx, network, address)
-      // Money decided on without its transaction opens no exception when that is found later.
-      const sponsor = yield* sponsorOf(tx, address)
-      const receipts = withoutSponsored(yield* Receipts.ofLost(tx, network, address), sponsor)
-      const rest = withoutAccepted(withoutSentBack(receipts, stored), stored)
-      const found = sinceAccepted(unknownMoney(rest), stored)
-      const reported = sinceAccepted(
-        unknownMoney(rest, () => true),
-        stored
-      )
-      const place = { address, mode: network.mode, payment: undefined }
-      return (yield* Exceptions.sync(place, stored, found, at, reported)).map((one) => ({ ...one, address }))
-    }),
-    { concurrency: 1 }
+  const stored = yield* Exceptions.unknownAt(tx, network, address)
+  // Money decided on without its transaction opens no exception when that is found later.
+  const receipts = withoutSponsored(yield* Receipts.ofLost(tx, network, address), yield* sponsorOf(tx, address))
+  const rest = withoutAccepted(withoutSentBack(receipts, stored), stored)
+  const place = { address, mode: network.mode, payment: undefined }
+  return yield* Exceptions.sync(
+    place,
+    stored,
+    unknownMoney(rest),
+    at,
+    unknownMoney(rest, () => true)
   )
-  return opened.flat()
 })

@@ -119,7 +119,7 @@ export const File = section({
     clockTolerance: withDefault(duration("1 minute", "3650 days"), "15 minutes"),
     /** After this many addresses in a row without a history the rest of a wallet is assumed unused (gap limit). */
     lookAhead: withDefault(integer(20, 10_000), 200),
-    /** Transfers worth less than this in the payment's currency are settled as a sum; "0": no such minimum. */
+    /** USD: a transfer that is worth less, and less than 1 % of the payment, is not credited; "0": none is too small. */
     dustFloorUsd: withDefault(decimal, "0.10")
   }),
   accounts: withDefaults({

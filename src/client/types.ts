@@ -133,12 +133,10 @@ export interface PaymentException {
   readonly amountRefunded?: string
   /** What was sent back, in order, when anything was. */
   readonly refunds?: ReadonlyArray<Refund>
-  /** Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for dust, for money that moved inside contracts, and where nodes differ. */
+  /** Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for money that moved inside contracts, and where nodes differ. */
   readonly from?: string
-  /** Hash of the transaction; absent where no node can tell it, and for dust. */
+  /** Hash of the transaction; absent where no node can tell it. */
   readonly txHash?: string
-  /** What many small transfers come to together. It grows while it is open. */
-  readonly dust?: true
   /** Not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one has it, an exception of another kind takes its place, and once it is refuted there is none. */
   readonly uncorroborated?: true
   /** The address that the money is at, in EIP-55 form. */
@@ -346,7 +344,7 @@ export interface ResolveException {
   readonly action: "accept" | "refund"
   /** With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
   readonly txHash?: string | undefined
-  /** With `refund`: how much was sent back; the rest stays open. Needed where the amount may grow, as with dust. Must be a string of digits in the smallest unit of what came, without sign or leading zero. */
+  /** With `refund`: how much was sent back; the rest stays open. Must be a string of digits in the smallest unit of what came, without sign or leading zero. */
   readonly amount?: string | undefined
   /** Kept with the decision, and shown to everybody who sees the exception. Must be a string of 1 to 500 characters, without control characters. */
   readonly note?: string | undefined

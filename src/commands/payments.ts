@@ -76,9 +76,6 @@ const list = commandOf(listPayments, {
 const title = (text: string, lines: ReadonlyArray<string>) =>
   lines.length === 0 ? [`${text}: none`] : [`${text}:`, ...lines.map((line) => `  ${line}`)]
 
-const transactionOf = ({ dust, txHash = "transaction unknown" }: OperatorException): string =>
-  dust === true ? "many small transfers" : txHash
-
 const sentBackOf = (exception: OperatorException, show: ShowAmount): string | undefined =>
   exception.amountRefunded === undefined
     ? undefined
@@ -86,7 +83,7 @@ const sentBackOf = (exception: OperatorException, show: ShowAmount): string | un
 
 const renderException = (exception: OperatorException, show: ShowAmount): string =>
   `${exception.detectedAt}  ${exception.resolution ?? "open"}  ${exception.kind}  ${show(exception, exception)}  ` +
-  `${exception.chain}  ${transactionOf(exception)}  ${exception.id}` +
+  `${exception.chain}  ${exception.txHash ?? "transaction unknown"}  ${exception.id}` +
   (exception.uncorroborated === true ? "  not yet corroborated: no second provider has it" : "") +
   (exception.from === undefined ? "" : `  from ${exception.from}`) +
   (exception.path === undefined ? "" : `  at ${exception.path}`) +
@@ -94,12 +91,8 @@ const renderException = (exception: OperatorException, show: ShowAmount): string
   (exception.resolutionTxHash === undefined ? "" : `  by ${exception.resolutionTxHash}`) +
   (exception.note === undefined ? "" : `  (${exception.note})`)
 
-const renderDust = (sum: Story["dust"][number], amount: string): string =>
-  `${sum.transfers} small transfers, ${sum.kind}  ${amount}  ${sum.chain}  ` +
-  `up to block ${sum.newestBlock}${sum.corroborated ? "" : "  no second provider has them yet"}`
-
 const renderStory = (story: Story, show: ShowAmount): string => {
-  const { deliveries, dust, events, exceptions, payment, receipts, transitions } = story
+  const { deliveries, events, exceptions, payment, receipts, totals, transitions } = story
   const { mode } = payment
   const amounts: Readonly<Record<string, string | undefined>> = {
     amount: show(payment, payment),
@@ -118,11 +111,11 @@ const renderStory = (story: Story, show: ShowAmount): string => {
           `block ${receipt.blockNumber}${evidenceOf(receipt)}`
       )
     ]),
-    ...(dust.length === 0
+    ...(totals.length === 0
       ? []
       : title(
-          "dust",
-          dust.map((sum) => renderDust(sum, show({ ...sum, mode }, sum)))
+          "not credited, too small or too many",
+          totals.map((one) => `${one.transfers} transfers  ${show({ ...one, mode }, one)}  ${one.chain}`)
         )),
     ...title("exceptions", [
       ...exceptions.map((exception) => renderException(exception, show)),
@@ -163,9 +156,7 @@ const renderOpen = (open: ReadonlyArray<OperatorException>, show: ShowAmount): s
       exception.chain,
       show(exception, exception),
       sentBackOf(exception, show) ?? "",
-      exception.dust === true
-        ? "dust"
-        : `${exception.txHash ?? "unknown"}${exception.uncorroborated === true ? " (not yet corroborated)" : ""}`,
+      `${exception.txHash ?? "unknown"}${exception.uncorroborated === true ? " (not yet corroborated)" : ""}`,
       exception.from ?? "",
       exception.address
     ])
@@ -188,7 +179,7 @@ const renderRefund = ({ closed, ...decision }: RefundView, show: ShowAmount): st
   [
     ...title(
       "sent back",
-      closed.map((one) => [one.id, one.kind, show(one, one), transactionOf(one)].join("  "))
+      closed.map((one) => [one.id, one.kind, show(one, one), one.txHash ?? "transaction unknown"].join("  "))
     ),
     renderDecision(decision, show)
   ].join("\n")

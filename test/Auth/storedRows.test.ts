@@ -54,7 +54,6 @@ const ofOthers: Readonly<Record<string, string>> = {
   receipts: "the sender of money pays the chain for it",
   collected: "one of each transfer of a broadcast, which the operator makes",
   gas: "one of each transaction of a broadcast, which the operator makes",
-  dust_sums: "a few of each address that somebody paid",
   exceptions: "one of each transaction that somebody paid; a hundred refunds of each, with notes of 500 characters",
   gap_addresses: "after the restoration of a backup",
   gap_looks: "after the restoration of a backup"
@@ -72,7 +71,7 @@ const reasons: Readonly<Record<string, string>> = {
   "of a fixed size": "hash body_hash salt payments.address payments.tx_hash",
   "sealed, of 300 characters at most": "secret previous_secret",
   "four characters": "api_keys.last_four",
-  "at most 78 digits": "payments.amount payments.amount_received",
+  "at most 78 digits": "payments.amount payments.amount_received payments.floor",
   "the daemon computes it": "payments.usd_value",
   "one of a list":
     "payments.currency payments.chain payments.failure_reason events.kind idempotent_responses.route " +

@@ -112,7 +112,7 @@ test("open exceptions are listed oldest first, up to the limit", function* () {
   expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
 })
 
-test("dust: what is listed page by page begins with found_late and reorged, and a decision between loses no page", function* () {
+test("what is listed page by page begins with found_late and reorged, and a decision between loses no page", function* () {
   const tx = yield* Tx
   const late = Array.from({ length: 5 }, (_, i): ExceptionContent => ({ ...found, kind: "late", key: `late ${i}` }))
   yield* sync(late, 1)

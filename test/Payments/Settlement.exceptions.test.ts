@@ -89,13 +89,10 @@ test("receipts of lost payments are found by an index", function* () {
   const reader = yield* Reader
   const steps: Array<string> = []
   const db = explained(reader, reader, steps)
-  yield* Receipts.lostAndUnsettled(db, network)
   yield* Receipts.ofLost(db, network, "0x1")
   yield* Exceptions.unknownAt(db, network, "0x1")
   expect(steps.filter((step) => step.startsWith("SEARCH"))).toEqual([
-    "SEARCH receipts USING INDEX receipts_unsettled (payment_id=? AND chain=? AND mode=?)",
-    "SEARCH receipts USING INDEX receipts_lost (address=? AND dust=? AND chain=? AND mode=?)",
-    "SEARCH dust_sums USING PRIMARY KEY (address=? AND mode=?)",
+    "SEARCH receipts USING INDEX receipts_lost (address=? AND chain=? AND mode=? AND canonical=?)",
     "SEARCH exceptions USING INDEX sqlite_autoindex_exceptions_2 (address=?)",
     "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN"
   ])

@@ -276,8 +276,7 @@ describe("the sender", () => {
     expect(senders(confirmed(), ...further)).toEqual(["0x3", undefined])
   })
 
-  it("is not reported for dust, which many sent, nor for money that a reorg removed", () => {
-    expect(senders(payment(), receipt("0xa", lastOnTime + 1, 5n, { sender: "0x1", dust: "late" }))).toEqual([undefined])
+  it("is not reported for money that a reorg removed", () => {
     const undone = payment({ status: "failed", failureReason: "reorged", txHash: "0xa", confirmedAt: 400_000, endedAt })
     expect(senders(undone, receipt("0xa", 300, 700n, { sender: "0x1", canonical: false }))).toEqual([undefined])
   })
@@ -322,7 +321,6 @@ describe("the wrong money", () => {
       ["but not where a reorg has mined it again since", confirmed(), [paid, orphaned, coin()], wrong],
       ["as one provider's word for that is", confirmed(), [paid, { ...orphaned, corroborated: false }, coin()], []],
       ["but not in the block of the end", confirmed(), [paid, coin(late, endedAt / 1000)], wrong],
-      ["but not as a sum of dust", confirmed(), [paid, coin({ dust: "stray" })], ["wrong_token 5 undefined"]],
       // The end has the time of this machine's clock, which may be behind the chain's: what was seen before came before.
       ["but not where it was seen before the end", confirmed(), [paid, coin({ seenAt: endedAt })], wrong]
     ])("%s", (_, of, receipts, expected) => {
@@ -363,10 +361,8 @@ describe("the wrong money", () => {
       const later = receipt("0xa", block, 1n)
       expect(found(expired, receipt("0xb", after, 5n, native), later)).toContain("wrong_token 5 0xb")
     }
-    // Dust of others and unverified money are not collectable.
-    const dust = receipt("0xa", 101, 1n, { currency: "USDT", dust: "stray" })
+    // Unverified money is not collectable.
     const claimed = receipt("0xa", 101, 1n, { currency: "USDT", corroborated: false })
-    expect(found(expired, dust, receipt("0xb", after, 5n, native))).toContain("wrong_token 5 0xb")
     expect(found(expired, claimed, receipt("0xb", after, 5n, native))).toEqual(["wrong_token 5 0xb"])
   })
 

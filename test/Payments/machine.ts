@@ -51,7 +51,6 @@ export const scanned = (head: number, over: Partial<Horizon> = {}): Horizon => (
   checked: block(head),
   safe: undefined,
   finalized: undefined,
-  verified: Number.POSITIVE_INFINITY,
   requires: undefined,
   elsewhereChecked: true,
   searched: Number.POSITIVE_INFINITY,

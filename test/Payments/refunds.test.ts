@@ -26,7 +26,7 @@ import {
   testOfPair,
   unattributed
 } from "./deciding.ts"
-import { block, losePayment, lost, network, scanTo, startWith, tick, transfer, usdcElsewhere } from "./settling.ts"
+import { block, losePayment, lost, network, scanTo, tick, transfer, usdcElsewhere } from "./settling.ts"
 
 /** An expired payment with 7 and 8 that came late, and the ids of their exceptions. */
 const withTwo = Effect.gen(function* () {
@@ -283,17 +283,6 @@ describe("what was sent back of an open payment's money", () => {
     yield* stands(payment.id, "pending", "refunded underpaid 500")
     yield* scanTo(130, transfer(115, 1000n))
     yield* stands(payment.id, "confirmed 1000 0xt115", "refunded underpaid 500")
-  })
-
-  test("may be dust, of many small transfers", function* () {
-    const { id } = yield* startWith({ amount: 1_000_000n })
-    const small = (place: number, block = 110) =>
-      transfer(block, 100n, { txHash: `0xd${place}`, position: `tx:${place}`, place })
-    yield* tick({ head: 112, transfers: [small(1), small(2), small(3)] })
-    yield* refunded(id, { amount: 250n })
-    yield* stands(id, "detecting 50 0xd1", "refunded underpaid 250")
-    yield* tick({ head: 113, transfers: [small(4, 113)] })
-    expect((yield* look(id)).payment?.amountReceived).toBe(150n)
   })
 
   test("may be coins without a transaction, which no longer count at once", function* () {

@@ -62,8 +62,6 @@ describe("a payment's states by what came: of", () => {
     ["only a wrong token that a reorg took", {}, [{ canonical: false, currency: "USDT" }], over, ["expired!"]],
     ["only a wrong token of its creation's block", {}, [{ blockNumber: 100, currency: "USDT" }], over, ["expired!"]],
     ["only money older than the payment", {}, [{ blockNumber: 90, currency: "USDT" }], over, ["expired!"]],
-    ["only dust on another chain, of one provider", {}, [{ ...stray, ...alone, dust: "stray" }], over, ["expired!"]],
-    ["only dust of a token, of one provider", {}, [{ ...alone, currency: "USDT", dust: "stray" }], over, ["expired!"]],
     ["only coins for a token, of one provider", {}, [{ ...coins, ...alone }], over, ["expired!"]],
     ["only late money", {}, [{ blockNumber: lastOnTime + 1 }], over, ["expired!"]]
   ])("%s", (_, of, receipts, horizon, expected) => {
@@ -259,7 +257,7 @@ describe("what remains of a payment has changed", () => {
   })
 
   it.each([
-    [100n, 109n, "less than a hundredth of the amount: dust"],
+    [100n, 109n, "less than a hundredth of the amount"],
     [500n, 500n, "the same"],
     [1000n, 1500n, "nothing was missing before, either"],
     [1500n, 1000n, "nothing is missing yet"]

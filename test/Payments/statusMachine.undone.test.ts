@@ -27,21 +27,6 @@ describe("a confirmed payment that a reorg undid", () => {
     })
   })
 
-  it("waits for what one provider reports until its block has been read again, where that would be enough", () => {
-    const again = [receipt(confirmed, { txHash: "0xt101", blockNumber: 103, amount: 999n })]
-    const dust = receipt(confirmed, {
-      txHash: "0xt102",
-      blockNumber: 104,
-      amount: 1n,
-      corroborated: false,
-      dust: "paying"
-    })
-    const at = (verified: number) => scanned(400, { finalized: 300, verified })
-    expect(undo(confirmed, [gone, ...again, dust], at(103))).toBeUndefined()
-    expect(undo(confirmed, [gone, ...again, dust], at(104))?.payment.failureReason).toBe("reorged")
-    expect(undo(confirmed, [gone, ...again], at(103))?.payment.failureReason).toBe("reorged")
-  })
-
   it("without a finalized tag, when the block is deeper than four times the confirmations", () => {
     expect(undo(confirmed, [gone], scanned(101 + 4 * confirmations - 1))).toBeUndefined()
     expect(undo(confirmed, [gone], scanned(101 + 4 * confirmations))?.payment.failureReason).toBe("reorged")

@@ -307,17 +307,17 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     const vera = yield* somebody({ account, role: "viewer", name: "Vera Reads" })
     const { address, id } = yield* makePayment({}, { account, mode: "test" })
     yield* storeMoneyFor(id, "5000000")
-    // Less coin than a transfer may cost is gas, orphaned money is not there, and dust is not worth its gas.
-    for (const [position, currency, amount, canonical, dust] of [
-      ["tx:1", "ETH", "1000", 1, null],
-      ["log:9", "USDC", "7000000", 0, null],
-      ["log:8", "USDC", "300", 1, "none"]
+    // Less coin than a transfer may cost is gas, orphaned money is not there, and what is too small is not worth its gas.
+    for (const [position, currency, amount, canonical, listed] of [
+      ["tx:1", "ETH", "1000", 1, "stray"],
+      ["log:9", "USDC", "7000000", 0, "own"],
+      ["log:8", "USDC", "300", 1, null]
     ] as const) {
       yield* execute(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
-           amount, payment_id, canonical, corroborated, seen_at, dust)
+           amount, payment_id, canonical, corroborated, seen_at, listed)
          SELECT chain, mode, '0x111', lower(address), ?, 111, 1, ?, ?, ?, id, ?, 1, 1, ? FROM payments WHERE id = ?`,
-        [position, `0x${"2".repeat(64)}`, currency, amount, canonical, dust, id]
+        [position, `0x${"2".repeat(64)}`, currency, amount, canonical, listed, id]
       )
     }
     const { run, waiting } = yield* Uncollected

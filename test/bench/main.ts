@@ -6,8 +6,8 @@ import { collect } from "./collect.ts"
 import { cost } from "./cost.ts"
 import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
-import { dust } from "./dust.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
+import { floods } from "./floods.ts"
 import { hanging } from "./hanging.ts"
 import { heavy } from "./heavy.ts"
 import * as Matching from "./matching.ts"
@@ -55,7 +55,7 @@ const partsOf = (rows: number, hours: number) => ({
   pending: pending(rows),
   matching,
   scale: scale(rows),
-  dust,
+  floods,
   cost: cost(hours),
   collect,
   units: steps

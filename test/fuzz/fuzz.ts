@@ -190,7 +190,7 @@ const storeExceptions = ({ database }: Installation) => {
     FROM wallets, json_each('[1,2,3,4,5]');
     INSERT INTO exceptions (id, address, key, payment_id, account_id, kind, chain, mode, tx_hash, sender, currency, amount,
       opened_at)
-    SELECT 'exc_' || p.value || printf('%021d', k.key), '0x' || printf('%040d', p.value), k.value || ':dust:' || k.key,
+    SELECT 'exc_' || p.value || printf('%021d', k.key), '0x' || printf('%040d', p.value), k.value || ':' || k.key,
       'pay_' || printf('%022d', p.value), 'default', k.value, 'base', 'test',
       iif(k.key % 3 = 0, NULL, '0x' || printf('%064d', k.key)), iif(k.key % 2, '0x' || printf('%040d', k.key), NULL), 'USDC',
       '1000', p.value

@@ -18,6 +18,7 @@ export const someNewPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
   expiresAt: 3_700_000,
   settleGrace: 60_000,
   toleranceBps: 0,
+  floor: 1n,
   metadata: "{}",
   webhookUrl: undefined,
   redirectUrl: undefined,

@@ -16,6 +16,8 @@ import { type Strictness, usualStrictness, Violation, type Watched } from "./wat
 export interface Placed {
   readonly block: Block
   readonly credit: Credit
+  /** It came as less than the payment's floor. */
+  readonly isSmall?: boolean
 }
 
 export const sum = (credits: ReadonlyArray<Placed>): bigint =>
@@ -151,7 +153,8 @@ export class Books {
       if (one.address !== address || one.chain !== chain || one.currency !== currency) continue
       sent.set(one.tx_hash, (sent.get(one.tx_hash) ?? 0n) + BigInt(one.sent_back))
     }
-    return credits.flatMap(({ block, credit }) => {
+    return credits.flatMap((placed) => {
+      const { credit } = placed
       const recorded = isAll && this.isReportedByBalance(payment, credit) ? [credit.txHash, null] : [credit.txHash]
       let { amount } = credit
       for (const hash of recorded) {
@@ -160,25 +163,53 @@ export class Books {
         sent.set(hash, back - (amount - rest))
         amount = rest
       }
-      return amount === 0n ? [] : [{ block, credit: { ...credit, amount } }]
+      return amount === 0n ? [] : [{ ...placed, credit: { ...credit, amount } }]
     })
+  }
+
+  /** What is credited of money in the order of the chain: all but the small, and the small that completes the amount. */
+  #credited({ amount }: PaymentRow, came: ReadonlyArray<Placed>): ReadonlyArray<Placed> {
+    const needed = BigInt(amount)
+    let reached = 0n
+    return came.filter(({ credit, isSmall }) => {
+      const completes = reached < needed && reached + credit.amount >= needed
+      if (isSmall && !completes) return false
+      reached += credit.amount
+      return true
+    })
+  }
+
+  /** What came to a payment in what it asks for below its floor, each by itself. */
+  smallTo({ address, chain, currency, floor }: PaymentRow): bigint {
+    const watched = this.watched(chain)
+    const isIts = ({ credit }: Placed) =>
+      this.currencyOf(watched, credit.contract) === currency && credit.amount < BigInt(floor)
+    return sum(this.creditsTo(address, watched.chain.head, -1).filter(isIts))
   }
 
   /** What counts for a payment on the branch that ends with `head`: surely, and at most. */
   counted(payment: PaymentRow, head: Block) {
     const watched = this.watched(payment.chain)
     const deadline = payment.expires_at + settleGrace
-    const came = this.creditsTo(payment.address, head, this.beginsAbove(payment)).filter(
-      ({ credit }) => this.currencyOf(watched, credit.contract) === payment.currency
-    )
+    const came = this.creditsTo(payment.address, head, this.beginsAbove(payment))
+      .filter(({ credit }) => this.currencyOf(watched, credit.contract) === payment.currency)
+      .map((placed): Placed => ({ ...placed, isSmall: placed.credit.amount < BigInt(payment.floor) }))
     const right = this.#left(came, payment, false)
     const isOnTime = ({ time }: Block) => time * 1000 <= deadline
-    const surely = this.#left(came, payment, true).filter(({ block }) => isOnTime(block))
+    const surely = this.#credited(
+      payment,
+      this.#left(came, payment, true).filter(({ block }) => isOnTime(block))
+    )
     // What a provider made of the times may be taken for them as long as it lies within what can be.
-    if (watched.areTimesWrong()) return { surely, atMost: right }
+    const atMostOf = (all: ReadonlyArray<Placed>) => {
+      const credited = this.#credited(payment, all)
+      // Small coins that only the balance shows may have been found as one.
+      return all.filter((one) => credited.includes(one) || this.isReportedByBalance(payment, one.credit))
+    }
+    if (watched.areTimesWrong()) return { surely, atMost: atMostOf(right) }
     // On time in a block that is gone, and late in the one that has it now: on time, if the daemon saw the first.
     const atMost = right.filter(({ credit }) => watched.chain.inclusions.get(credit.txHash)?.some(isOnTime))
-    return { surely, atMost }
+    return { surely, atMost: atMostOf(atMost) }
   }
 
   /** What a transaction brought to an address of one currency, in whatever block; of coins, what came at all. */
@@ -229,15 +260,6 @@ export class Books {
   isReportedByBalance({ chain, currency }: PaymentRow, credit?: Credit): boolean {
     const isInside = credit?.position.startsWith("call:") ?? false
     return currency === this.watched(chain).plan.coin && (chain !== "ethereum" || isInside)
-  }
-
-  /** The sum of dust that one provider has reported, in blocks that no second one has read again yet. */
-  awaitedDust(address: string, chain: ChainName, currency: string): bigint {
-    const verified = this.scans().find((scan) => scan.chain === chain)?.verified_number ?? -1
-    return this.receipts()
-      .filter((one) => one.address === address && one.chain === chain && one.currency === currency)
-      .filter((one) => one.dust !== null && one.corroborated === 0 && one.block_number > verified)
-      .reduce((total, { amount }) => total + BigInt(amount), 0n)
   }
 
   /** Whether an exception reports unattributed money at a payment's address; late, where it may have been late. */

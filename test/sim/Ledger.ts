@@ -285,13 +285,12 @@ export class Ledger extends Books {
     if (!isPayer) fail(`by ${after.tx_hash}, which is not among what paid`)
   }
 
-  /** Whether two providers have a part of these credits above dust; the rest of one sent back may be dust. */
-  #isKnown({ address, amount, chain, currency }: PaymentRow, credits: ReadonlyArray<Placed>): boolean {
-    const large = credits.filter(({ credit }) => credit.amount > BigInt(amount) / 1000n)
-    const hashes = new Set<string | null>(large.map(({ credit }) => credit.txHash))
+  /** Whether two providers have a part of these credits. */
+  #isKnown({ address, chain, currency }: PaymentRow, credits: ReadonlyArray<Placed>): boolean {
+    const hashes = new Set<string | null>(credits.map(({ credit }) => credit.txHash))
     return this.receipts()
       .filter((row) => row.address === address && row.chain === chain && row.currency === currency)
-      .some(({ corroborated, dust, tx_hash }) => corroborated === 1 && dust === null && hashes.has(tx_hash))
+      .some(({ corroborated, listed, tx_hash }) => corroborated === 1 && listed !== null && hashes.has(tx_hash))
   }
 
   /** An end without success is for a payment whose time is over by the chain's clock, and that was not paid. */
@@ -304,29 +303,21 @@ export class Ledger extends Books {
     const isDoubtful = watched.isLiedAbout(payment.address)
     const known = surely.filter(({ credit }) => this.strict.silence || !(isDoubtful || watched.withheld(credit.txHash)))
     const reason = payment.failure_reason
-    // Of coins without a transaction it may be that only who has lied of them has the states, and a few wei are looked for
-    // at the end alone, when the other provider may have no state of then: an exception reports them.
-    const isDust = sum(known) <= BigInt(payment.amount) / 1000n
+    // Of coins without a transaction it may be that only who has lied of them has the states: an exception reports them.
     const isReported = this.isReportedAsUnattributed(payment)
     const without = (isLeft: boolean) =>
       known.filter(({ credit }) => !(isLeft && isReported && this.isReportedByBalance(payment, credit)))
-    const enough = without(isDoubtful || isDust)
+    const enough = without(isDoubtful)
     if (sum(enough) >= BigInt(payment.amount)) fail(`and ${sum(enough)} came in time`)
     // A part that no two providers have the states of does not count either: `docs/exceptions.md` says so.
-    const certain = without(isDoubtful || isDust || !watched.keepsStates)
-    // Dust that one of two providers has in another block counts once its blocks are deep.
-    const isOpenDust = isDust && watched.isGarbled()
-    if (reason !== "insufficient_amount" && certain.length > 0 && !isOpenDust) fail(`and ${sum(certain)} came in time`)
+    const certain = without(isDoubtful || !watched.keepsStates)
+    if (reason !== "insufficient_amount" && certain.length > 0) fail(`and ${sum(certain)} came in time`)
     if (isDoubtful && !this.strict.endings) return
     const isVague = this.mayBeOnTime(payment)
     if (reason === "insufficient_amount" && atMost.length === 0 && !isVague) fail("and nothing came")
     const isCertain = !isVague && surely.length === atMost.length && certain.length === surely.length
     const lacking = sum(surely) - BigInt(payment.amount_received ?? 0)
-    // Dust that one of two providers hides, or has in another block, does not count, nor does what a reorg has moved above
-    // the settled block.
-    const isYoung = surely.some(({ block }) => block.number > (settled?.number ?? 0))
-    const hidden = isDoubtful || isYoung || watched.isGarbled() ? BigInt(payment.amount) / 1000n : 0n
-    if (reason === "insufficient_amount" && isCertain && (lacking < 0n || lacking > hidden)) {
+    if (reason === "insufficient_amount" && isCertain && lacking !== 0n) {
       fail(`for ${payment.amount_received}, and ${sum(surely)} came in time`)
     }
     const others = this.othersTo(payment)

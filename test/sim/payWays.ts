@@ -11,6 +11,9 @@ export const amountOf = (part: Part, needed: bigint, paid: bigint): bigint => {
       return (needed + 1n) / 2n
     case "rest":
       return needed > paid ? needed - paid : 1n
+    // What is missing then is below the floor.
+    case "almost":
+      return needed - needed / 200n
     case "more":
       return needed + 7n
     case "dust":

@@ -9,6 +9,7 @@ export interface PaymentRow {
   readonly chain: ChainName
   readonly currency: string
   readonly amount: string
+  readonly floor: string
   readonly status: string
   readonly created_head: number | null
   readonly expires_at: number
@@ -34,8 +35,8 @@ export interface ReceiptRow {
   readonly corroborated: 0 | 1
   /** Where no transaction is known for it: it may have come from then on. Unix seconds. */
   readonly since_time: number | null
-  /** What it is dust for; null where it is none. */
-  readonly dust: string | null
+  /** As what it is read; null where it is too small to be credited by itself. */
+  readonly listed: "own" | "stray" | null
 }
 
 export interface ScanRow {
@@ -81,7 +82,7 @@ export interface DeliveryRow {
 /** What is asked of it, over and over. */
 export const statements = (db: Database.Database) => ({
   payments: db.prepare<[], PaymentRow>(
-    `SELECT id, lower(address) AS address, chain, currency, amount, status, created_head,
+    `SELECT id, lower(address) AS address, chain, currency, amount, floor, status, created_head,
        coalesce(due_at, expires_at) AS expires_at, coalesce(due_at, expires_at) - expires_at AS extended, tx_hash,
        amount_received, failure_reason FROM payments ORDER BY sequence`
   ),
@@ -97,7 +98,7 @@ export const statements = (db: Database.Database) => ({
   searches: db.prepare<[], SearchRow>("SELECT payment_id, chain, number FROM searches"),
   receipts: db.prepare<[], ReceiptRow>(
     `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, corroborated,
-       since_time, dust
+       since_time, listed
      FROM receipts WHERE canonical = 1`
   )
 })

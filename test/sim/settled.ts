@@ -62,8 +62,7 @@ export const checkQuiet = (books: Books, everything: boolean): void => {
     const isAwaited = payment.status === "detecting" && areTimesWrong()
     const isKnown =
       everything || !(isAwaited || isLiedAbout(payment.address) || deep.some(({ credit }) => withheld(credit.txHash)))
-    const least = sum(deep) - books.awaitedDust(payment.address, payment.chain, payment.currency)
-    if (isOpen && isKnown && !isEmptied && !books.isUnattributed(payment) && least >= BigInt(payment.amount)) {
+    if (isOpen && isKnown && !isEmptied && !books.isUnattributed(payment) && sum(deep) >= BigInt(payment.amount)) {
       throw new Violation(
         `payment ${books.number(payment)} is ${payment.status}, and ${sum(deep)} of ${payment.amount} came`
       )
@@ -103,7 +102,7 @@ const reportedBy = (books: Books, { amount, chain, kind, outcome, sent_back, tx_
   return (outcome === "refunded" ? 0n : BigInt(amount)) + BigInt(sent_back)
 }
 
-/** Tokens at an address whose payment was lost are reported; dust once a second provider has read its blocks again. */
+/** Tokens at an address whose payment was lost are reported, of many transfers the first. */
 const checkLost = (books: Books, address: string): void => {
   for (const [name, { chain, plan }] of books.chains) {
     for (const currency of plan.tokens) {
@@ -112,8 +111,8 @@ const checkLost = (books: Books, address: string): void => {
         .exceptions()
         .filter((one) => one.kind === "unknown_payment" && one.address === address && one.chain === name)
         .reduce((total, one) => total + (one.currency === currency ? reportedBy(books, one) : 0n), 0n)
-      const awaited = books.awaitedDust(address, name, currency)
-      if (reported > held || reported + awaited < held) {
+      const isFlooded = books.receipts().filter((one) => one.address === address && one.chain === name).length > 100
+      if (reported > held || (reported < held && !(isFlooded && reported > 0n))) {
         throw new Violation(
           `${held} ${currency} on ${name} is at ${address}, a lost payment's, and ${reported} is reported`
         )
@@ -122,29 +121,30 @@ const checkLost = (books: Books, address: string): void => {
   }
 }
 
-/** Every token at a payment's address is what it was paid with, or an exception reports it. Dust is reported later. */
+/** Every token at a payment's address is what it was paid with, or an exception reports it, but for small transfers of its own. */
 export const checkReported = (books: Books): void => {
   const reported = new Map<string, bigint>()
-  const dusty = new Set(books.receipts().flatMap(({ address, dust }) => (dust === null ? [] : [address])))
   for (const one of books.exceptions()) {
     const key = [one.chain, one.address, one.currency].join(" ")
     reported.set(key, (reported.get(key) ?? 0n) + reportedBy(books, one))
   }
-  for (const { address, amount, amount_received, chain: own, currency: asked, id, status } of books.payments()) {
+  for (const payment of books.payments()) {
+    const { address, amount, amount_received, chain: own, currency: asked, id, status } = payment
     // An open payment waits for a provider that can report it, and shows what came.
     const isOpen = status === "pending" || status === "detecting"
     const isAccepted = books.accepted.has(id)
     const received = BigInt(isOpen || isAccepted ? (amount_received ?? 0) : 0)
     // What makes up for the rest of a payment that was accepted for less is its own.
     const shown = status === "confirmed" && received < BigInt(amount) ? BigInt(amount) : received
-    if (dusty.has(address)) continue
+    const small = books.smallTo(payment)
     for (const [name, { chain, plan }] of books.chains) {
       for (const currency of plan.tokens) {
         const held = books.total(name, address, currency, chain.head, books.startOf(name))
         const isAsked = name === own && currency === asked
         const known = (reported.get([name, address, currency].join(" ")) ?? 0n) + (isAsked ? shown : 0n)
         // A payment that was accepted shows what it was accepted for beside the exceptions of that.
-        const isRight = isAccepted && isAsked ? known >= held : known === held
+        const least = isAsked ? held - small : held
+        const isRight = known >= least && (known <= held || (isAccepted && isAsked))
         if (!isRight) throw new Violation(`${held} ${currency} came to ${address} on ${name}, and ${known} is reported`)
       }
       // Coin for a token, where blocks show it: gas to collect with is never that much.
@@ -195,8 +195,7 @@ export const checkLateCoins = (books: Books, { id }: PaymentRow, until: number, 
     (all, one) => all + reportedBy(books, one),
     payment.status === "confirmed" ? BigInt(amount) : 0n
   )
-  // Dust is reported later.
-  if (known + BigInt(amount) / 1000n < sum(came))
+  if (known + books.smallTo(payment) < sum(came))
     throw new Violation(`${sum(came)} ${currency} came to ${address} on ${chain}, and ${known} is reported hours later`)
 }
 

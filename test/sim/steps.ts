@@ -31,7 +31,7 @@ export const ways = [
 export type Way = (typeof ways)[number]
 
 /** How much of what a payment asks for. */
-export type Part = "all" | "half" | "rest" | "more" | "dust"
+export type Part = "all" | "almost" | "half" | "rest" | "more" | "dust"
 
 /** What holds for a seed from its beginning. */
 export interface Conditions {

@@ -38,6 +38,7 @@ interface PaymentRow {
   readonly status: string
   readonly amount: string
   readonly amountReceived: string | null
+  readonly floor: string
   readonly endedAt: number | null
   readonly sequence: number
 }
@@ -82,7 +83,7 @@ const queriesOf = Effect.fnUntraced(function* (
  * a payment of another chain: the newest stored block that was certainly there before it was created, else the first
  * one, whose balance would be taken for older money. Parameters: the network's chain, then its chain and mode, twice.
  */
-const columns = `address, chain, currency, ${deadlineSql} AS deadline, status, amount, amount_received AS amountReceived,
+const columns = `address, chain, currency, ${deadlineSql} AS deadline, status, amount, amount_received AS amountReceived, floor,
   ended_at AS endedAt, sequence,
   CASE WHEN chain = ? THEN created_head ELSE coalesce(
     (SELECT number FROM blocks WHERE blocks.chain = ? AND blocks.mode = ? AND time <= (created_at - ${blockTimeLag}) / 1000
@@ -102,12 +103,13 @@ const watchedOf = (network: Network, row: PaymentRow) => {
   const amount = BigInt(row.amount)
   const isOpen = row.status === "pending" || row.status === "detecting"
   const missing = isOpen ? amount - BigInt(row.amountReceived ?? "0") : 0n
+  const floor = BigInt(row.floor)
   return {
     address: row.address.toLowerCase(),
     own: row.chain === network.chain,
     createdHead: row.createdHead ?? undefined,
     everyRound: false,
-    due: isNative(network, row) ? { amount, missing } : undefined
+    floor: isNative(network, row) ? (missing > 0n && missing < floor ? missing : floor) : 0n
   }
 }
 
@@ -183,7 +185,7 @@ export const orphanedQueries = Effect.fn("BalancesRepo.orphanedQueries")(functio
       createdHead: Math.min(row.createdHead ?? ancestor, ancestor),
       // The new branch may contain a spend by the owner, too.
       withNonce: true,
-      due: undefined
+      floor: 0n
     })
   )
   return yield* queriesOf(db, network, watched, undefined, ancestor)

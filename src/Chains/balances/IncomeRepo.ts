@@ -6,22 +6,15 @@
 import { Effect } from "effect"
 import { sum } from "../../Domain/Amount.ts"
 import type { Network } from "../../Domain/Chain.ts"
-import { type Db, Tx } from "../../Sql.ts"
+import { type Db, execute, Tx } from "../../Sql.ts"
 import { type DatedTransfer, isReceipt, paramsOf, type ReceiptKey } from "../ledger/LedgerRepo.ts"
 import { ownersOf } from "../ledger/WatchedAddressesRepo.ts"
 
-/**
- * Reduces the amount of a receipt, wei, or deletes it where nothing is left. One that is part of a dust sum stays as an
- * orphaned one: the next update takes it out of the sum.
- */
+/** Reduces the amount of a receipt, wei, or deletes it where nothing is left. */
 const reduceTo = (network: Network, receipt: ReceiptKey, left: bigint) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const key = paramsOf(network, receipt)
-    if (left > 0n) return yield* tx.run(`UPDATE receipts SET amount = ? WHERE ${isReceipt}`, [left.toString(), ...key])
-    yield* tx.run(`UPDATE receipts SET canonical = 0 WHERE ${isReceipt} AND dust IS NOT NULL`, key)
-    yield* tx.run(`DELETE FROM receipts WHERE ${isReceipt} AND dust IS NULL`, key)
-  })
+  left > 0n
+    ? execute(`UPDATE receipts SET amount = ? WHERE ${isReceipt}`, [left.toString(), ...paramsOf(network, receipt)])
+    : execute(`DELETE FROM receipts WHERE ${isReceipt}`, paramsOf(network, receipt))
 
 /**
  * Reduces the unattributed receipt that `transfer`, in the chain's coin and not stored yet, is part of, by its amount:
@@ -38,7 +31,7 @@ export const takeFromUnattributed = (network: Network, transfer: DatedTransfer, 
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
     const row = yield* tx.get<{ blockHash: string; amount: string }>(
       `SELECT block_hash AS blockHash, amount FROM receipts
-       WHERE payment_id IS ? AND dust IS NULL AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
+       WHERE payment_id IS ? AND listed IN ('own', 'stray') AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
          AND currency = ? AND canonical = 1 AND block_number > ? AND coalesce(since_number, block_number) <= ?
        ORDER BY block_number LIMIT 1`,
       [owner?.payment ?? null, chain, mode, address, currency, above, blockNumber]

@@ -2,7 +2,7 @@
  * The arithmetic of balance reconciliation, pure functions: what an address is compared with, from the rows of
  * `BalancesRepo`; how the balance that was read differs from what the ledger predicts; which block to look at next.
  */
-import { dustFloor, sum } from "../../Domain/Amount.ts"
+import { sum } from "../../Domain/Amount.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 
@@ -48,12 +48,15 @@ export interface Watched {
   readonly everyRound: boolean
   /** Compare the nonce too: income and a spend of the same amount leave the balance unchanged. */
   readonly withNonce: boolean
-  /** Amount of a payment in the chain's coin, and how much of it is missing, wei; undefined for other payments. */
-  readonly due?: { readonly amount: bigint; readonly missing: bigint } | undefined
+  /**
+   * Smaller discrepancies are not searched for, wei: anybody can send tiny amounts, and a search takes tens of calls. What
+   * is credited of a payment in the chain's coin, or completes it; none for other payments.
+   */
+  readonly floor?: bigint
 }
 
 /** An address whose balance is to be reconciled, with what the ledger has of it. */
-export interface BalanceQuery extends Pick<Watched, "address" | "own" | "withNonce"> {
+export interface BalanceQuery extends Pick<Watched, "address" | "own" | "withNonce">, Required<Pick<Watched, "floor">> {
   readonly known: KnownBalance
   /** The last block at which the balance has been compared; not below the block of `known`. */
   readonly comparedTo: number
@@ -61,8 +64,6 @@ export interface BalanceQuery extends Pick<Watched, "address" | "own" | "withNon
   readonly credits: ReadonlyArray<BalanceCredit>
   /** Unattributed receipts to search for again. */
   readonly doubts: ReadonlyArray<UnattributedDoubt>
-  /** Smaller discrepancies are not searched for, wei: anybody can send dust, and a search takes tens of calls. */
-  readonly floor: bigint
 }
 
 /** Receipts above block `after`, up to and including `to`. */
@@ -127,7 +128,7 @@ const nowhere: KnownBalance = { number: 0, balance: 0n, nonce: 0, assumed: false
  * unattributed receipt is searched for again.
  */
 export const balanceQueryOf = (
-  { address, createdHead, due, everyRound, own, withNonce }: Watched,
+  { address, createdHead, everyRound, floor = 0n, own, withNonce }: Watched,
   since: RoundBounds | undefined,
   rows: ReadonlyArray<KnownRow>,
   receipts: ReadonlyArray<CreditRow>
@@ -154,6 +155,6 @@ export const balanceQueryOf = (
     credits: credits.filter(({ blockNumber }) => blockNumber > known.number),
     withNonce,
     doubts,
-    floor: due === undefined ? 0n : dustFloor(due.amount, due.missing)
+    floor
   }
 }

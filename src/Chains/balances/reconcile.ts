@@ -72,15 +72,15 @@ export interface Reconciliation {
 }
 
 interface Finding extends Pick<Reconciliation, "transfers" | "rows">, Partial<Pick<Reconciliation, "replaced">> {
-  /** The dust that was skipped, wei. */
-  readonly dust?: bigint
+  /** What was skipped below the floor, wei. */
+  readonly skipped?: bigint
 }
 const nothing: Finding = { transfers: [], rows: [] }
 const combined = (findings: ReadonlyArray<Finding>) => ({
   transfers: findings.flatMap(({ transfers }) => transfers),
   rows: findings.flatMap(({ rows }) => rows),
   replaced: findings.flatMap(({ replaced = [] }) => replaced),
-  dust: sum(findings.map(({ dust = 0n }) => dust))
+  skipped: sum(findings.map(({ skipped = 0n }) => skipped))
 })
 
 interface Round extends ReconcileDeps, TraceSources, Sources {
@@ -93,7 +93,7 @@ const unattributedIn = ({ chain }: Round, address: string, after: number, end: B
   unattributed({ address, currency: nativeToken(chain.chain) }, after + 1, end, amount)
 
 /**
- * Finds the income of an address between two points by bisection: until what is left is dust, or one block, or no node
+ * Finds the income of an address between two points by bisection: until what is left is below the floor, or one block, or no node
  * has the states in between.
  *
  * @param prunedTo no provider has the state of this block, nor of the blocks between `lo` and it
@@ -109,7 +109,7 @@ const search = (
     const { address, credits, floor } = query
     if (hi.number <= lo.number || isReconciled(lo, hi, credits)) return nothing
     const more = discrepancy(lo, hi, credits)
-    if (lo.nonce === hi.nonce && more > 0n && more < floor) return { ...nothing, dust: more }
+    if (lo.nonce === hi.nonce && more > 0n && more < floor) return { ...nothing, skipped: more }
     const statesRead = round.statesRead.get(address) ?? 0
     const isSpent = statesRead >= statesPerAddress
     const number = isSpent ? undefined : midpoint(lo.number, hi.number, prunedTo)
@@ -144,13 +144,13 @@ const startOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, 
   return yield* pastOf(round, address, known)
 })
 
-/** The income since the last balance point, on the chain that the payment is for; all dust as one unattributed receipt. */
+/** The income since the last balance point, on the chain that the payment is for; what was skipped as one unattributed receipt. */
 const incomeOf = Effect.fnUntraced(function* (round: Round, query: BalanceQuery, hi: BalancePoint) {
   const { address, credits, known } = query
   if (hi.number <= known.number || isReconciled(known, hi, credits)) return nothing
-  const { dust, rows, transfers } = yield* search(round, query, yield* startOf(round, query, hi), hi)
-  const ofDust = unattributedIn(round, address, known.number, round.at, dust)
-  return { transfers: [...transfers, ...ofDust], rows: [...rows, { ...hi, address }] } satisfies Finding
+  const { rows, skipped, transfers } = yield* search(round, query, yield* startOf(round, query, hi), hi)
+  const rest = unattributedIn(round, address, known.number, round.at, skipped)
+  return { transfers: [...transfers, ...rest], rows: [...rows, { ...hi, address }] } satisfies Finding
 })
 
 /** Searches again for the transactions of an unattributed receipt, which less than its amount never replaces. */
@@ -160,10 +160,10 @@ const attributeAgain = Effect.fnUntraced(function* (
   { credit, hi, lo, others }: UnattributedDoubt
 ) {
   const start = yield* pastOf(round, address, lo)
-  const { dust, rows, transfers } = yield* search(round, { address, credits: others, floor }, start, hi)
+  const { rows, skipped, transfers } = yield* search(round, { address, credits: others, floor }, start, hi)
   if (transfers.every(isUnattributed)) return nothing
   const [end] = yield* sendBatch(round.provider.client, [getHeader(hi.number)])
-  const all = [...transfers, ...unattributedIn(round, address, start.number, end, dust)]
+  const all = [...transfers, ...unattributedIn(round, address, start.number, end, skipped)]
   if (sum(all.map(({ amount }) => amount)) < credit.amount) return nothing
   return { transfers: all, rows, replaced: [{ address, blockHash: credit.blockHash }] } satisfies Finding
 })
@@ -192,7 +192,7 @@ const unattributedIncome = (round: Round, { address, credits, known }: BalanceQu
   return { transfers, rows: [{ ...hi, address }] }
 }
 
-/** Whether a balance differs by more than dust, which waits until it adds up to more, or the nonce is compared too. */
+/** Whether a balance differs by the floor or more, which smaller amounts may add up to, or the nonce is compared too. */
 const hasDiscrepancy = ({ credits, floor, known, withNonce }: BalanceQuery, balance: bigint, number: number) => {
   const difference = balance - expectedAt(known, credits, number)
   return difference < 0n || (difference > 0n && (withNonce || difference >= floor))

@@ -1,14 +1,13 @@
 /**
  * The columns of `receipts` that corroboration reads and writes: `corroborated`, `denied_by`, `unverifiable`,
  * `refuted`. `corroborate.ts` uses it for each receipt, the other files of this folder for parts of it. Functions that
- * change a receipt run in the caller's transaction and give the payment concerned, which the caller settles.
+ * change a receipt run in the caller's transaction and give whom it concerns, which the caller settles.
  */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
-import type { PaymentId } from "../../Domain/Ids.ts"
 import { anyRow, type Db, type Param, Tx } from "../../Sql.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
-import { isReceipt, keyOf, paramsOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
+import { isReceipt, keyOf, paramsOf, type ReceiptKey, type Touched, touchedSql } from "../ledger/LedgerRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 
 /** A receipt that no second provider has corroborated. */
@@ -62,18 +61,11 @@ type UncorroboratedCursor = Pick<Uncorroborated, "blockNumber" | "blockHash" | "
 export const isNewer = (first: UncorroboratedCursor, second: UncorroboratedCursor): boolean =>
   first.blockNumber === second.blockNumber ? keyOf(first) > keyOf(second) : first.blockNumber > second.blockNumber
 
-/** SQL: receipts that are settled one by one, and dust that verification passes can no longer corroborate. */
-const parts = {
-  listed: "dust IS NULL",
-  dust: `dust IS NOT NULL AND (position GLOB 'tx:*' OR block_number <= (
-    SELECT verified_number FROM scans WHERE scans.chain = receipts.chain AND scans.mode = receipts.mode))`
-}
-
-/** A page of uncorroborated receipts in blocks up to `upTo`, newest first, from below `after`. */
+/** A page of listed uncorroborated receipts in blocks up to `upTo`, newest first, from below `after`. */
 export const uncorroborated = (
   db: Db,
   { chain, mode }: Network,
-  part: keyof typeof parts,
+  listed: "own" | "stray",
   upTo: number,
   limit: number,
   after: UncorroboratedCursor = { blockNumber: upTo + 1, blockHash: "", address: "", position: "" }
@@ -81,47 +73,13 @@ export const uncorroborated = (
   Effect.map(
     db.all<UncorroboratedRow>(
       `SELECT ${columns} FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND tx_hash IS NOT NULL AND ${parts[part]}
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND tx_hash IS NOT NULL AND listed = ?
          AND (block_number, block_hash, address, position) < (?, ?, ?, ?)
        ORDER BY block_number DESC, block_hash DESC, address DESC, position DESC LIMIT ?`,
-      [chain, mode, after.blockNumber, after.blockHash, after.address, after.position, limit]
+      [chain, mode, listed, after.blockNumber, after.blockHash, after.address, after.position, limit]
     ),
     (rows) => rows.map(fromRow)
   )
-
-/** Dust that only one provider has reported, and the payment that it may pay for. */
-export interface UncorroboratedDust extends Uncorroborated {
-  readonly payment: PaymentId
-}
-
-/**
- * Uncorroborated dust of these payments in blocks up to `upTo`, on time or late by what the one provider says; at most
- * `limit` receipts per payment.
- */
-export const uncorroboratedDust = (
-  db: Db,
-  { chain, mode }: Network,
-  upTo: number,
-  payments: ReadonlyArray<{ readonly payment: PaymentId }>,
-  limit: number
-) =>
-  Effect.gen(function* () {
-    const found: Array<UncorroboratedDust> = []
-    for (const { payment } of payments) {
-      const rows = yield* db.all<UncorroboratedRow>(
-        `SELECT ${columns} FROM receipts
-         WHERE payment_id = ? AND dust IN ('paying', 'late') AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0
-           AND block_number <= ?
-           -- Skips the payment without reading its dust, possibly 100,000 rows, where all of it is corroborated.
-           AND EXISTS (SELECT 1 FROM dust_sums
-             WHERE payment_id = ? AND kind IN ('paying', 'late') AND corroborated = 0 AND transfers > 0)
-         LIMIT ?`,
-        [payment, chain, mode, upTo, payment, limit]
-      )
-      found.push(...rows.map((row) => ({ ...fromRow(row), payment })))
-    }
-    return found
-  })
 
 /** An address's receipts in one block that moved inside contracts, corroborated or not: wei by position. */
 export const internalAmounts = (
@@ -155,7 +113,7 @@ export interface NamedReceipt {
 export const anyOverdue = (db: Db, { chain, mode }: Network, number: number, seenAt: number) =>
   db.get<NamedReceipt>(
     `SELECT tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
-     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND tx_hash IS NOT NULL
        AND block_number <= ? AND seen_at <= ? AND ${isAwaited} LIMIT 1`,
     [chain, mode, number, seenAt]
   )
@@ -165,19 +123,19 @@ export const countWaiting = (db: Db, { chain, mode }: Network, number: number) =
   Effect.map(
     db.get<{ payments: number }>(
       `SELECT count(DISTINCT coalesce(payment_id, address)) AS payments FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND tx_hash IS NOT NULL
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND tx_hash IS NOT NULL
          AND block_number <= ? AND ${isAwaited}`,
       [chain, mode, number]
     ),
     (row) => row?.payments ?? 0
   )
 
-/** Whether a receipt up to block `upTo` is uncorroborated, dust included, or one above `after` is refuted. */
+/** Whether a listed receipt up to block `upTo` is uncorroborated, or one above `after` is refuted. */
 export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: number, upTo: number) =>
   anyRow(
     db,
     `SELECT 1 FROM receipts
-     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?
+     WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND block_number <= ?
      UNION ALL
      SELECT 1 FROM receipts
      WHERE chain = ? AND mode = ? AND canonical = 0 AND refuted = 1 AND block_number > ? AND block_number <= ?
@@ -185,15 +143,15 @@ export const anyUncorroborated = (db: Db, { chain, mode }: Network, after: numbe
     [chain, mode, upTo, chain, mode, after, upTo]
   )
 
-/** Changes a receipt. Gives the payment concerned; undefined where it is lost, or the receipt is gone. */
+/** Changes a receipt. Gives whom it concerns; undefined where the receipt is gone. */
 const change = (network: Network, key: ReceiptKey, set: string, params: ReadonlyArray<Param> = []) =>
   Effect.flatMap(Tx, (tx) =>
     Effect.map(
-      tx.get<{ payment: Touched | null }>(
-        `UPDATE receipts SET ${set} WHERE ${isReceipt} RETURNING payment_id AS payment`,
-        [...params, ...paramsOf(network, key)]
-      ),
-      (row): Touched => row?.payment ?? undefined
+      tx.get<{ touched: Touched }>(`UPDATE receipts SET ${set} WHERE ${isReceipt} RETURNING ${touchedSql} AS touched`, [
+        ...params,
+        ...paramsOf(network, key)
+      ]),
+      (row) => row?.touched
     )
   )
 
@@ -224,7 +182,7 @@ export const denials = (db: Db, { chain, mode }: Network, number: number) =>
   db.all<Denial>(
     `SELECT host, min(txHash) AS txHash, owner FROM (
        SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND dust IS NULL AND block_number <= ?
+       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND block_number <= ?
          AND denied_by IS NOT NULL AND ${isAwaited}
        LIMIT ?)
      GROUP BY host ORDER BY host`,

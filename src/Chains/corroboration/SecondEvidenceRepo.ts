@@ -1,13 +1,13 @@
 /**
  * Corroboration in bulk: receipts that the verification pass or the search before a payment's end has seen at two
- * providers. Unlike `CorroborationRepo.ts` it covers dust and money without a transaction. Functions that change
+ * providers. Unlike `CorroborationRepo.ts` it covers money without a transaction. Functions that change
  * receipts run in the caller's transaction and give the payments concerned, which the caller settles.
  */
 import { Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import { type Db, Tx } from "../../Sql.ts"
-import { keyOf, type ReceiptKey, type Touched } from "../ledger/LedgerRepo.ts"
+import { keyOf, type ReceiptKey, type Touched, touchedSql } from "../ledger/LedgerRepo.ts"
 import { isDenied } from "./CorroborationRepo.ts"
 
 /** Money without a transaction whose block times no second provider has corroborated. */
@@ -33,7 +33,7 @@ export const undated = (
     db.all<Omit<Undated, "amount" | "since"> & { readonly amount: string; readonly since: number | null }>(
       `SELECT payment_id AS payment, block_hash AS blockHash, address, position, block_number AS blockNumber,
          block_time AS blockTime, amount, since_number AS since FROM receipts
-       WHERE payment_id IN (SELECT value FROM json_each(?)) AND dust IS NULL AND position = 'unattributed'
+       WHERE payment_id IN (SELECT value FROM json_each(?)) AND listed IN ('own', 'stray') AND position = 'unattributed'
          AND chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND block_number <= ?`,
       [JSON.stringify(payments.map(({ payment }) => payment)), chain, mode, upTo]
     ),
@@ -57,14 +57,14 @@ const corroborate = (
   isCorroborated: (receipt: CorroboratedReceipt) => boolean
 ) =>
   Effect.gen(function* () {
-    const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
+    const rows = yield* (yield* Tx).all<{ touched: Touched }>(
       `UPDATE receipts SET corroborated = given.value ->> 5, canonical = 1, refuted = 0, block_time = given.value ->> 3,
          sender = given.value ->> 6,
          since_time = iif(since_number IS NULL, NULL, min(given.value ->> 4, given.value ->> 3))
        FROM json_each(?) AS given
        WHERE corroborated = 0 AND chain = ? AND mode = ? AND block_hash = given.value ->> 0 AND address = given.value ->> 1
          AND position = given.value ->> 2 AND ${condition}
-       RETURNING payment_id`,
+       RETURNING ${touchedSql} AS touched`,
       [
         JSON.stringify(
           receipts.map((receipt) => {
@@ -76,20 +76,18 @@ const corroborate = (
         mode
       ]
     )
-    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+    return rows.map(({ touched }) => touched)
   })
 
 /**
- * Marks receipts as corroborated, dust included, with the block times of the quorum. Refuted receipts count again: one
- * of the two providers that denied them may have been on another branch. Gives the payments concerned. Settle them in
- * the same transaction: that updates the sums of their dust.
+ * Marks receipts as corroborated with the block times of the quorum. Refuted receipts count again: one
+ * of the two providers that denied them may have been on another branch. Gives whom they concern.
  */
 export const setPassCorroborated = (network: Network, receipts: ReadonlyArray<CorroboratedReceipt>) =>
   corroborate(network, receipts, "true", () => true)
 
 /**
- * The same for receipts that `corroborate.ts` does not ask about: dust and money without a transaction. Refuted ones
- * stay.
+ * The same for receipts that `corroborate.ts` does not ask about: money without a transaction. Refuted ones stay.
  *
  * @param datedOnly keys of receipts whose block times are corroborated, but not that the money arrived: they get the
  *   block times, and stay uncorroborated
@@ -104,19 +102,19 @@ export const corroborateOthers = (
   corroborate(
     network,
     receipts,
-    `(dust IS NOT NULL OR position = 'unattributed') AND refuted = 0 ${isSole ? `AND NOT ${isDenied}` : ""}`,
+    `position = 'unattributed' AND refuted = 0 ${isSole ? `AND NOT ${isDenied}` : ""}`,
     (receipt) => !datedOnly.has(keyOf(receipt))
   )
 
 /** Has refuted receipts that two providers report now corroborated again. Gives the payments concerned. */
 export const reinstate = ({ chain, mode }: Network, receipts: ReadonlyArray<ReceiptKey>) =>
   Effect.gen(function* () {
-    const rows = yield* (yield* Tx).all<{ payment_id: string | null }>(
+    const rows = yield* (yield* Tx).all<{ touched: Touched }>(
       `UPDATE receipts SET canonical = 1, refuted = 0
        WHERE refuted = 1 AND chain = ? AND mode = ? AND (block_hash, address, position) IN (
          SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))
-       RETURNING payment_id`,
+       RETURNING ${touchedSql} AS touched`,
       [chain, mode, JSON.stringify(receipts.map(({ address, blockHash, position }) => [blockHash, address, position]))]
     )
-    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+    return rows.map(({ touched }) => touched)
   })

@@ -101,12 +101,12 @@ export const receivedUpTo = (db: Db, { chain, mode }: Network, address: string, 
  */
 export const takeBack = (network: Network, receipt: UnshownReceipt) =>
   Effect.gen(function* () {
-    const row = yield* (yield* Tx).get<{ payment: Ledger.Touched | null }>(
-      `DELETE FROM receipts WHERE ${Ledger.isReceipt} AND amount = ? RETURNING payment_id AS payment`,
+    const row = yield* (yield* Tx).get<{ touched: Ledger.Touched }>(
+      `DELETE FROM receipts WHERE ${Ledger.isReceipt} AND amount = ? RETURNING ${Ledger.touchedSql} AS touched`,
       [...Ledger.paramsOf(network, receipt), receipt.amount.toString()]
     )
     if (row === undefined) return []
     yield* Balances.forget(network, receipt.address, receipt.since)
-    yield* Searches.forget(network, row.payment ?? undefined)
-    return [row.payment ?? undefined] satisfies ReadonlyArray<Ledger.Touched>
+    yield* Searches.forget(network, row.touched)
+    return [row.touched]
   })

@@ -13,9 +13,9 @@ import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { Contradictions } from "./contradictions.ts"
 import { type ReceiptFacts, type ReceiptTally, receiptEvidenceOf } from "./receiptEvidence.ts"
 
-/** Receipts that one tick reads from the ledger: this many of the newest, of the older ones in turn, and of dust in turn. */
+/** Receipts that one tick reads from the ledger: this many of the newest, of the older ones in turn, and of stray ones in turn. */
 const pageSize = 500
-/** Transactions that one tick asks about: this many of the newest, of the older ones, and of dust. */
+/** Transactions that one tick asks about: this many of the newest, of the older ones, and of stray ones. */
 const transactionsPerPart = 100
 
 const byTransaction = (receipts: ReadonlyArray<Uncorroborated>) =>
@@ -31,31 +31,31 @@ const turnOf = (page: ReadonlyArray<Uncorroborated>, isOpen: (receipt: Uncorrobo
 /**
  * Selects the receipts that `corroborate.ts` asks about in one tick, in blocks up to `upTo` and where `isOpen`: the
  * newest, which are mostly real; older ones in turn, so that however many newer receipts a provider invents, every real
- * receipt gets its turn; and dust in turn, so that a flood of it delays no others. `any`: the ledger has uncorroborated
+ * receipt gets its turn; and stray ones in turn, so that a flood of them delays no payment. `any`: the ledger has uncorroborated
  * receipts at all.
  */
 const makeDueReceipts = ({ network, reader }: Pick<WatchContext, "network" | "reader">) => {
-  /** The last older receipt, and the last dust, that had its turn. */
+  /** The last older receipt, and the last stray one, that had its turn. */
   let older: Uncorroborated | undefined
-  let dust: Uncorroborated | undefined
+  let stray: Uncorroborated | undefined
 
   return Effect.fnUntraced(function* (upTo: number, isOpen: (receipt: Uncorroborated) => boolean) {
-    const pageOf = (part: "listed" | "dust", after?: Uncorroborated) =>
-      CorroborationRepo.uncorroborated(reader, network, part, upTo, pageSize, after)
-    const newest = yield* pageOf("listed")
+    const pageOf = (listed: "own" | "stray", after?: Uncorroborated) =>
+      CorroborationRepo.uncorroborated(reader, network, listed, upTo, pageSize, after)
+    const newest = yield* pageOf("own")
     const last = newest.length < pageSize ? undefined : newest.at(-1)
     const from = older !== undefined && last !== undefined && !CorroborationRepo.isNewer(older, last) ? older : last
-    const olderTurn = turnOf(last === undefined ? [] : yield* pageOf("listed", from), isOpen)
-    const dustPage = yield* pageOf("dust", dust)
-    const dustTurn = turnOf(dustPage, isOpen)
+    const olderTurn = turnOf(last === undefined ? [] : yield* pageOf("own", from), isOpen)
+    const strayPage = yield* pageOf("stray", stray)
+    const strayTurn = turnOf(strayPage, isOpen)
     older = olderTurn.next
-    dust = dustTurn.next
+    stray = strayTurn.next
     const due = byTransaction(newest.filter(isOpen))
     const isWhole = due.length + olderTurn.due.length <= 2 * transactionsPerPart
     // Where all receipts are on the first page, its oldest are the older part.
     const rest = olderTurn.due.length > 0 ? olderTurn.due : due.slice(transactionsPerPart).slice(-transactionsPerPart)
-    const listed = isWhole ? [...due, ...olderTurn.due] : [...due.slice(0, transactionsPerPart), ...rest]
-    return { any: newest.length + dustPage.length > 0, asked: [...listed, ...dustTurn.due].flat() }
+    const own = isWhole ? [...due, ...olderTurn.due] : [...due.slice(0, transactionsPerPart), ...rest]
+    return { any: newest.length + strayPage.length > 0, asked: [...own, ...strayTurn.due].flat() }
   })
 }
 

@@ -15,11 +15,10 @@ import { inTime, type Provider } from "../providers/Providers.ts"
 import { providerTrouble, type RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { corroborateTime } from "./blockTime.ts"
-import * as CorroborationRepo from "./CorroborationRepo.ts"
 import * as Searches from "./SearchesRepo.ts"
 import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 import { type SearchEvidence, type SearchPage, searchProvider } from "./searchProvider.ts"
-import { SearchBallot, singleSourcedOf } from "./secondEvidence.ts"
+import { SearchBallot } from "./secondEvidence.ts"
 import { finalBlockOf } from "./verificationPass.ts"
 
 /**
@@ -42,7 +41,7 @@ const maxRanges = 16
 const longestWait = Duration.toMillis("1 minute")
 /**
  * How many searches in a row may find new money for a payment and make it wait for the next search, which follows at once.
- * Without a limit, a provider that invents dust for each search could keep the payment open forever. Receipts that
+ * Without a limit, a provider that invents tiny transfers for each search could keep the payment open forever. Receipts that
  * corroboration asks about one by one keep it open by themselves.
  */
 const maxFindings = 3
@@ -64,9 +63,7 @@ interface Found extends SearchedIncome {
 }
 
 /** The decision about receipts that a single provider had reported. */
-interface Decided extends Pick<SearchBallot, "corroborated" | "denied"> {
-  /** Payments with further dust. */
-  readonly more: ReadonlySet<PaymentId>
+interface Decided extends Pick<SearchBallot, "corroborated"> {
   /** Keys of receipts whose block times are corroborated, but not that the money came. */
   readonly unshown: ReadonlySet<string>
   readonly isSole: boolean
@@ -123,7 +120,7 @@ const store = (
   head: BlockRef,
   due: ReadonlyArray<Searches.DuePayment>,
   { alike, compared, disputed, transfers }: Found,
-  { isSole, denied, more, unshown, corroborated }: Decided,
+  { isSole, unshown, corroborated }: Decided,
   settled: BlockRef,
   searches: Searching
 ) =>
@@ -137,7 +134,6 @@ const store = (
       )
       // First decide on the existing receipts: the income stored below may replace them.
       const decided = [
-        ...(yield* Effect.forEach(denied, (receipt) => CorroborationRepo.refute(network, receipt))),
         ...(yield* SecondEvidenceRepo.reinstate(network, alike)),
         ...(yield* SecondEvidenceRepo.corroborateOthers(network, corroborated, unshown, isSole))
       ]
@@ -151,18 +147,14 @@ const store = (
         if (transfer.currency === coin) yield* Incomes.takeFromUnattributed(network, transfer, settled.number)
       }
       const touched = [...decided, ...(yield* keepIncome(network, unknown, false))]
-      // New money is corroborated from the next tick on: dust of a single provider must not decide how a payment ends.
+      // New money is corroborated from the next tick on: a single provider must not decide how a payment ends.
       const counting = yield* Ledger.countedKeys(tx, network, unknown)
       const paid = new Set(
         unknown.filter((transfer) => counting.has(Ledger.keyOf(transfer))).map(({ address }) => address)
       )
-      // Further dust is asked about by the next search, as long as each decides on some.
-      const isOnward = ({ payment }: Searches.DuePayment) => more.has(payment) && decided.includes(payment)
-      // The next search finds the real money in place of a receipt that two providers deny.
-      const changed = new Set([...paid, ...denied.map(({ address }) => address)])
       const asked = due.map(({ payment }) => payment)
       const waits = (one: Searches.DuePayment) =>
-        disputed.has(one.address) || isOnward(one) || (changed.has(one.address) && searches.mayFind(one.payment))
+        disputed.has(one.address) || (paid.has(one.address) && searches.mayFind(one.payment))
       const [kept, waiting] = Arr.partition(due, waits)
       const searched = kept.map(({ payment }) => payment)
       yield* Searches.keep(network, searched, settled.number)
@@ -251,9 +243,9 @@ export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
     page: SearchPage,
     verified: number
   ) {
-    const { after, settled, singleSourced } = page
+    const { after, settled, undated } = page
     const evidence: Array<SearchEvidence> = []
-    const ballot = new SearchBallot(singleSourced)
+    const ballot = new SearchBallot(undated)
     let reason = "no other provider responds"
     for (const { head, provider } of heads) {
       if (ballot.isDecided) break
@@ -290,15 +282,15 @@ export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
   ) {
     // Below `verified`, the verification pass has already read the blocks from another provider.
     const after = Math.max(scan.verified, Math.min(...due.map(({ createdHead }) => createdHead ?? 0)))
-    const singleSourced = yield* singleSourcedOf(watch, due, settled)
-    const page = { due, singleSourced, after, settled }
+    const asked = yield* SecondEvidenceRepo.undated(reader, network, settled.number, due)
+    const page = { due, undated: asked, after, settled }
     const { ballot, evidence, reason } = yield* searchProviders(provider, others, heads, page, scan.verified)
-    const { corroborated, denied, undated, unshown } = ballot
+    const { corroborated, undated, unshown } = ballot
     const [first = noIncome, second = noIncome] = evidence
     const found = merge(first, second)
     if (ballot.hasQuorum) {
       const dated = due.filter(({ payment }) => !undated.has(payment))
-      const decided = { corroborated, unshown, denied, more: singleSourced.more, isSole: false }
+      const decided = { corroborated, unshown, isSole: false }
       yield* warnOf(yield* store(watch, scan.head, dated, found, decided, settled, searches))
       return undated.size === 0 ? undefined : waitsForTimes
     }
@@ -306,7 +298,7 @@ export const makeEndingSearch = (watch: WatchContext): EndingSearch => {
     if (!providers.decidesAlone(provider)) {
       return `payments wait for another provider before they end: ${reason}. Remedy: add another provider to rpc_urls`
     }
-    const bySole = { corroborated, unshown, denied: [], more: singleSourced.more, isSole: true }
+    const bySole = { corroborated, unshown, isSole: true }
     yield* warnOf(yield* store(watch, scan.head, due, found, bySole, settled, searches))
     return undefined
   })

@@ -26,8 +26,7 @@ import { corroborateInternal, isInternal } from "./corroborateInternal.ts"
 
 /**
  * The answers of one provider about receipts that another provider reported: which of them it has, which it lacks and
- * which it cannot check. Called by `corroborate.ts` for receipts that wait for a quorum, and by `secondEvidence.ts` for
- * dust before a payment ends.
+ * which it cannot check. Called by `corroborate.ts` for receipts that wait for a quorum.
  *
  * A receipt counts as present only with the same transaction, block, position, receiver and amount, and with all its
  * confirmations below the provider's own head. Money that moved inside contracts is left to `corroborateInternal.ts`.

@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type SearchedIncome, searchBalances } from "../balances/searchBalances.ts"
-import { yes } from "../evidence/Ballot.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { DatedTransfer } from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
@@ -11,8 +10,8 @@ import { readTokenTransfers } from "../scan/readRange.ts"
 import { sourceOf, type WatchContext } from "../scan/WatchContext.ts"
 import { withoutRefuted } from "./corroborateBalances.ts"
 import type * as Searches from "./SearchesRepo.ts"
-import type { CorroboratedReceipt } from "./SecondEvidenceRepo.ts"
-import { type SecondEvidence, type SingleSourced, secondEvidenceOf } from "./secondEvidence.ts"
+import type { Undated } from "./SecondEvidenceRepo.ts"
+import { type SecondEvidence, secondEvidenceOf } from "./secondEvidence.ts"
 
 /**
  * The search of one provider for money of payments that are about to end: its token logs to their addresses, its
@@ -54,8 +53,8 @@ const searchLogs = Effect.fnUntraced(function* (
 /** The subject of one search. */
 export interface SearchPage {
   readonly due: ReadonlyArray<Searches.DuePayment>
-  /** Receipts of these payments that a single provider has reported. */
-  readonly singleSourced: SingleSourced
+  /** Money without a transaction of these payments that a single provider has reported. */
+  readonly undated: ReadonlyArray<Undated>
   /** The blocks above `after` up to `settled`. */
   readonly after: number
   readonly settled: BlockRef
@@ -76,7 +75,7 @@ export const searchProvider = (
   page: SearchPage
 ) =>
   Effect.gen(function* () {
-    const { due, settled, singleSourced } = page
+    const { due, settled, undated } = page
     const logs = yield* searchLogs(watch, provider, page)
     const income = yield* searchBalances(watch, others, provider, due, settled)
     const transfers = yield* withoutRefuted(watch, provider, income.transfers)
@@ -84,11 +83,11 @@ export const searchProvider = (
       income.transfers.filter((transfer) => !transfers.includes(transfer)).map(({ address }) => address)
     )
     const compared = income.compared.filter(({ address }) => !dropped.has(address))
-    const evidence = yield* secondEvidenceOf(watch, provider, singleSourced, settled)
+    const { answers, shown } = yield* secondEvidenceOf(watch, provider, undated, settled)
     return {
-      shown: evidence.shown,
+      shown,
       transfers: [...logs, ...transfers].map((transfer) => ({ ...transfer, reportedBy: provider.client.host })),
       compared,
-      answers: [...logs.map((log) => [log, yes<CorroboratedReceipt>(log)] as const), ...evidence.answers]
+      answers
     } satisfies SearchEvidence
   }).pipe(Effect.catchTag("RpcError", (error) => Effect.succeed({ error })))

@@ -7,55 +7,22 @@ import * as Ledger from "../ledger/LedgerRepo.ts"
 import type { Provider } from "../providers/Providers.ts"
 import { findHeader, sendBatch } from "../rpc/methods.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
-import type { Uncorroborated } from "./CorroborationRepo.ts"
-import * as CorroborationRepo from "./CorroborationRepo.ts"
 import { answerOf } from "./corroborateBalances.ts"
-import { receiptEvidenceOf } from "./receiptEvidence.ts"
-import type { DuePayment } from "./SearchesRepo.ts"
 import type { CorroboratedReceipt, Undated } from "./SecondEvidenceRepo.ts"
-import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 
 /**
  * A second provider's evidence about receipts that only one provider has reported, where `corroborate.ts` does not ask:
- * dust, and money without a transaction (unattributed). Both can decide how a payment ends, so the search before the
- * end asks about them: `singleSourcedOf` lists them, `secondEvidenceOf` asks one provider, `SearchBallot` counts what
- * several have answered. Called by `endingSearch.ts` and `searchProvider.ts`.
+ * money without a transaction (unattributed). It can decide how a payment ends, so the search before the end asks about
+ * it: `secondEvidenceOf` asks one provider, `SearchBallot` counts what several have answered. Called by `endingSearch.ts`
+ * and `searchProvider.ts`.
  */
 
-/** Dust receipts that one search asks about, divided among its payments; the logs may cover the others. */
-const dustAtOnce = 1_000
-/** Dust receipts in one batch, with up to three calls each. */
-const receiptsPerBatch = 32
 /** Headers in one batch; providers allow batches of 100 calls or more. */
 const headersPerBatch = 100
 
-/** Receipts of payments that are about to end that a single provider has reported. */
-export interface SingleSourced {
-  /** Payments with further dust, which the next search asks about. */
-  readonly more: ReadonlySet<PaymentId>
-  readonly dust: ReadonlyArray<CorroborationRepo.UncorroboratedDust>
-  readonly undated: ReadonlyArray<Undated>
-}
-
-/** Reads from the ledger what a single provider has reported of these payments, in blocks up to the given one. */
-export const singleSourcedOf = Effect.fnUntraced(function* (
-  { network, reader }: WatchContext,
-  due: ReadonlyArray<DuePayment>,
-  { number }: BlockRef
-) {
-  const each = Math.max(1, Math.floor(dustAtOnce / due.length))
-  const dust = yield* CorroborationRepo.uncorroboratedDust(reader, network, number, due, each)
-  const counts = Object.entries(Arr.groupBy(dust, ({ payment }) => payment))
-  return {
-    dust,
-    more: new Set(counts.flatMap(([payment, all]) => (all.length < each ? [] : [payment as PaymentId]))),
-    undated: yield* SecondEvidenceRepo.undated(reader, network, number, due)
-  } satisfies SingleSourced
-})
-
-/** A provider's answers about single-sourced receipts. */
+/** A provider's answers about money without a transaction. */
 export interface SecondEvidence {
-  /** Of the receipts that it has, its block times; of dust, that it lacks it although its head is high enough. */
+  /** Of the receipts whose blocks it has, its block times. */
   readonly answers: ReadonlyArray<readonly [ReceiptKey, Vote<CorroboratedReceipt>]>
   /**
    * Money without a transaction that its own balances show. Of other such money in `answers` it has the block and no
@@ -64,25 +31,12 @@ export interface SecondEvidence {
   readonly shown: ReadonlyArray<Undated>
 }
 
-const dustEvidence = Effect.fnUntraced(function* (
-  watch: WatchContext,
-  provider: Provider,
-  dust: ReadonlyArray<Uncorroborated>
-) {
-  const found: Array<readonly [ReceiptKey, Vote<CorroboratedReceipt>]> = []
-  for (const part of Arr.chunksOf(dust, receiptsPerBatch)) {
-    const { answers } = yield* receiptEvidenceOf(provider, watch, part)
-    for (const [receipt, answer] of answers) {
-      const { address, blockHash, position } = receipt
-      const dated = answer.is === "yes" ? yes({ address, blockHash, position, blockTime: answer.value.time }) : answer
-      found.push([receipt, dated])
-    }
-  }
-  return found
-})
-
-/** Dates money without a transaction by the provider's blocks, where it has them and does not deny the money. */
-const undatedEvidence = Effect.fnUntraced(function* (
+/**
+ * Asks one provider about money without a transaction in blocks up to `settled`, a block with all its confirmations: dates
+ * it by its blocks, where it has them and does not deny the money. Fails with an `RpcError` where the provider gives no
+ * usable response.
+ */
+export const secondEvidenceOf = Effect.fnUntraced(function* (
   watch: WatchContext,
   provider: Provider,
   undated: ReadonlyArray<Undated>,
@@ -108,24 +62,8 @@ const undatedEvidence = Effect.fnUntraced(function* (
     if (answer.is === "yes") shown.push(money)
     answers.push([money, yes({ address, blockHash, position, blockTime: block.time, sinceTime: first.time })])
   }
-  return { answers, shown }
+  return { answers, shown } satisfies SecondEvidence
 })
-
-/**
- * Asks one provider about single-sourced receipts in blocks up to `settled`, a block with all its confirmations. Fails
- * with an `RpcError` where the provider gives no usable response.
- */
-export const secondEvidenceOf = (
-  watch: WatchContext,
-  provider: Provider,
-  { dust, undated }: SingleSourced,
-  settled: BlockRef
-) =>
-  Effect.zipWith(
-    dustEvidence(watch, provider, dust),
-    undatedEvidence(watch, provider, undated, settled),
-    (ofDust, { answers, shown }): SecondEvidence => ({ answers: [...ofDust, ...answers], shown })
-  )
 
 /** The responses of one search's providers about receipts of payments that are about to end. */
 export class SearchBallot {
@@ -136,9 +74,9 @@ export class SearchBallot {
   /** Whether money without a transaction came, by their own states. */
   readonly #amounts = new Ballot<string, true, Provider>()
   readonly #voters = new Set<Provider>()
-  readonly #asked: SingleSourced
+  readonly #asked: ReadonlyArray<Undated>
 
-  constructor(asked: SingleSourced) {
+  constructor(asked: ReadonlyArray<Undated>) {
     this.#asked = asked
   }
 
@@ -154,19 +92,10 @@ export class SearchBallot {
     return found.flatMap(([, [receipt]]) => receipt ?? [])
   }
 
-  /** The dust that a quorum denies. */
-  get denied(): ReadonlyArray<Uncorroborated> {
-    return this.#asked.dust.filter((one) => this.#tallyOf(one).outcome === "denied")
-  }
-
-  /** The payments with money whose block times no quorum reports, or dust about whose time two providers differ. */
+  /** The payments with money whose block times no quorum reports. */
   get undated(): ReadonlySet<PaymentId> {
-    const undated = this.#asked.undated.filter((money) => this.#tallyOf(money).outcome !== "shown")
-    const disputed = this.#asked.dust.filter((one) => {
-      const { claims, outcome } = this.#tallyOf(one)
-      return outcome === "open" && claims.length >= quorum
-    })
-    return new Set([...undated, ...disputed].map(({ payment }) => payment))
+    const undated = this.#asked.filter((money) => this.#receipts.tally(Ledger.keyOf(money)).outcome !== "shown")
+    return new Set(undated.map(({ payment }) => payment))
   }
 
   /**
@@ -175,22 +104,17 @@ export class SearchBallot {
    */
   get unshown(): ReadonlySet<string> {
     const needed = Math.min(this.#voters.size, quorum)
-    const keys = this.#asked.undated.map(Ledger.keyOf)
+    const keys = this.#asked.map(Ledger.keyOf)
     return new Set(keys.filter((key) => this.#amounts.tally(key).claims.length < needed))
   }
 
   /** No further provider is needed. */
   get isDecided(): boolean {
-    const isDustDecided = this.#asked.dust.every((one) => this.#tallyOf(one).outcome !== "open")
-    return this.hasQuorum && isDustDecided && this.undated.size === 0 && this.unshown.size === 0
+    return this.hasQuorum && this.undated.size === 0 && this.unshown.size === 0
   }
 
   /** Two providers have been searched. */
   get hasQuorum(): boolean {
     return this.#voters.size >= quorum
-  }
-
-  #tallyOf(receipt: ReceiptKey) {
-    return this.#receipts.tally(Ledger.keyOf(receipt))
   }
 }

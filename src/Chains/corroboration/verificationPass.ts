@@ -18,7 +18,7 @@ import * as SecondEvidenceRepo from "./SecondEvidenceRepo.ts"
 /**
  * The verification pass: once blocks are deep, they are read a second time, from every usable provider. A provider
  * that returned incomplete logs when the blocks were new is found out here, even if it serves again now. Missed
- * receipts are added to the ledger, and receipts that two providers report alike are corroborated, dust included.
+ * receipts are added to the ledger, and receipts that two providers report alike are corroborated.
  *
  * The watcher's maintenance runs it, one block range per call. `Scan.verified` is the block up to which it has come.
  */

@@ -9,7 +9,7 @@ import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import { anyRow, type Db, execute, Tx } from "../../Sql.ts"
 import type { Transfer } from "./Transfer.ts"
-import { currencyFor, ownersOf } from "./WatchedAddressesRepo.ts"
+import { currencyFor, type Owner, ownersOf } from "./WatchedAddressesRepo.ts"
 
 interface ScanRow {
   readonly head_number: number
@@ -131,8 +131,14 @@ export const setBlockTime = ({ chain, mode }: Network, { hash, number, time }: B
     yield* tx.run("UPDATE scans SET head_time = ? WHERE chain = ? AND mode = ? AND head_hash = ?", ofHead)
   })
 
-/** The payment whose receipts a commit has changed; undefined for an address whose payment is lost. */
-export type Touched = PaymentId | undefined
+/** Whose receipts a commit has changed: a payment, or an address (lower case) whose payment is lost; undefined: no one's. */
+export type Touched = PaymentId | `0x${string}` | undefined
+
+/** SQL: the same of a row of receipts. */
+export const touchedSql = "coalesce(payment_id, address)"
+
+/** Whether it is an address whose payment is lost. */
+export const isLost = (touched: Touched): touched is `0x${string}` => touched?.startsWith("0x") === true
 
 /**
  * A page of the stored blocks above `after` and below `before`: `last`, its last number, undefined on the last page,
@@ -187,12 +193,12 @@ export const orphanAbove = ({ chain, mode }: Network, block: BlockRef) =>
       const lowered = `UPDATE scans SET ${column} = ? WHERE chain = ? AND mode = ? AND ${column} > ?`
       yield* tx.run(lowered, [block.number, ...where])
     }
-    const rows = yield* tx.all<{ payment_id: string | null }>(
+    const rows = yield* tx.all<{ touched: Touched }>(
       `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND block_number > ? AND canonical = 1
-       RETURNING payment_id`,
+       RETURNING ${touchedSql} AS touched`,
       where
     )
-    return rows.map((row) => (row.payment_id ?? undefined) as Touched)
+    return rows.map(({ touched }) => touched)
   })
 
 /** A transfer with the time of its block. `txHash` is undefined where the transaction is unknown. */
@@ -234,11 +240,19 @@ const isContradicting = `corroborated = 0 AND (block_number <> excluded.block_nu
   OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
 const replaced = (column: string): string => `${column} = iif(${isContradicting}, excluded.${column}, ${column})`
 
+/** What settlement reads a transfer as. Money without a transaction may still become more: it is always read. */
+const listedAs = ({ chain }: Network, { own }: Owner, currency: string, { amount, position }: DatedTransfer) => {
+  if (own?.chain !== chain || own.currency !== currency) return "stray"
+  return amount < own.floor && /^(log|tx):/.test(position) ? null : "own"
+}
+
 /**
  * Stores transfers as receipts of the payments that own the addresses. An existing receipt becomes canonical again,
  * unless it was refuted; an uncorroborated one is replaced by a report that contradicts it. A transfer that a reorg moves to
  * another block keeps the name of its currency, whatever the configuration calls it by now. Transfers to addresses that were
- * never handed out are skipped. Returns the payments.
+ * never handed out are skipped. Returns whom they concern.
+ *
+ * A transfer of the payment's own below its floor is not listed, so that a hundred thousand of them cost settlement nothing.
  *
  * @param corroborated whether the receipts count as corroborated, without a second provider
  */
@@ -255,8 +269,13 @@ export const keepReceipts = (network: Network, transfers: ReadonlyArray<DatedTra
       const [payment, txHash] = [owner.payment ?? null, transfer.txHash ?? null]
       const key = paramsOf(network, transfer)
       const block = [transfer.place ?? 0, transfer.blockNumber, transfer.blockTime]
-      const currency = [txHash, payment, transfer.position, currencyFor(network, owner, transfer)]
-      const reported = [transfer.reportedBy ?? null, transfer.sender ?? null]
+      const currency = currencyFor(network, owner, transfer)
+      const named = [txHash, payment, transfer.position, currency]
+      const reported = [
+        transfer.reportedBy ?? null,
+        transfer.sender ?? null,
+        listedAs(network, owner, currency, transfer)
+      ]
       const rest = [transfer.amount.toString(), payment, payment, corroborated ? 1 : 0, now, ...reported]
       // The newest stored block up to the first possible one is not after the transfer: its time dates the interval.
       const since = (transfer.since ?? transfer.blockNumber) < transfer.blockNumber ? transfer.since : undefined
@@ -264,18 +283,18 @@ export const keepReceipts = (network: Network, transfers: ReadonlyArray<DatedTra
       const interval = since === undefined ? [null, null] : [since, stored?.time ?? 0]
       yield* tx.run(
         `INSERT INTO receipts (chain, mode, block_hash, address, position, place, block_number, block_time, tx_hash,
-           currency, amount, payment_id, account_id, canonical, corroborated, seen_at, reported_by, sender, since_number,
-           since_time)
+           currency, amount, payment_id, account_id, canonical, corroborated, seen_at, reported_by, sender, listed,
+           since_number, since_time)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT currency FROM receipts
            WHERE tx_hash = ? AND payment_id = ? AND position = ? AND canonical = 0 LIMIT 1), ?), ?, ?,
-           (SELECT account_id FROM payments WHERE id = ?), 1, ?, ?, ?, ?, ?, ?)
+           (SELECT account_id FROM payments WHERE id = ?), 1, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
-           ${["amount", "tx_hash", "sender", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
+           ${["amount", "tx_hash", "sender", "listed", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
            refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
            denied_by = iif(${isContradicting}, NULL, denied_by), canonical = iif(${isContradicting}, 1, 1 - refuted)`,
-        [...key, ...block, txHash, ...currency, ...rest, ...interval]
+        [...key, ...block, txHash, ...named, ...rest, ...interval]
       )
-      touched.push(owner.payment)
+      touched.push(owner.payment ?? (transfer.address as `0x${string}`))
     }
     return touched
   })

@@ -91,18 +91,18 @@ export const openChains = (db: Db, mode: Mode) =>
 /**
  * Whether a confirmed payment of the chain has lost a transaction to a reorg, in a block above `above`, that is not on
  * the new branch and that was not searched at another provider since. Such a payment fails, or stays confirmed, once
- * the new branch is final. Dust is left out, since there may be any amount of it.
+ * the new branch is final.
  */
 export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
   anyRow(
     db,
     `SELECT 1 AS found FROM receipts AS gone
-       WHERE canonical = 0 AND refuted = 0 AND dust IS NULL AND chain = ? AND mode = ? AND block_number > ?
+       WHERE canonical = 0 AND refuted = 0 AND listed = 'own' AND chain = ? AND mode = ? AND block_number > ?
          AND EXISTS (SELECT 1 FROM payments
            WHERE id = gone.payment_id AND status = 'confirmed' AND payments.chain = gone.chain)
          AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number)
          AND NOT EXISTS (SELECT 1 FROM receipts AS again
-           WHERE again.payment_id = gone.payment_id AND again.dust IS NULL AND again.tx_hash = gone.tx_hash
+           WHERE again.payment_id = gone.payment_id AND again.listed = 'own' AND again.tx_hash = gone.tx_hash
              AND again.canonical = 1)
        LIMIT 1`,
     [chain, mode, above]
@@ -121,12 +121,10 @@ export const anyOver = (db: Db, { chain, mode }: Network, after: BlockRef, until
 export const deepAbove = (db: Db, { chain, mode }: Network, number: number, deep: number) =>
   Effect.map(
     db.all<{ usd_value: string | null }>(
-      `SELECT DISTINCT usd_value FROM payments WHERE status = 'detecting' AND chain = ? AND mode = ? AND (EXISTS (
+      `SELECT DISTINCT usd_value FROM payments WHERE status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
          SELECT 1 FROM receipts AS r WHERE r.payment_id = payments.id AND r.chain = payments.chain
-           AND r.dust IS NULL AND r.canonical = 1 AND r.block_number > ? AND r.block_number <= ?)
-         OR EXISTS (SELECT 1 FROM dust_sums AS d WHERE d.payment_id = payments.id AND d.chain = payments.chain
-           AND d.transfers > 0 AND d.newest_number > ? AND d.newest_number <= ?))`,
-      [chain, mode, number, deep, number, deep]
+           AND r.listed = 'own' AND r.canonical = 1 AND r.block_number > ? AND r.block_number <= ?)`,
+      [chain, mode, number, deep]
     ),
     (rows) => rows.map((row) => row.usd_value ?? undefined)
   )
@@ -194,6 +192,8 @@ export const redateGaps = (mode: Mode, headTime: number) =>
 /** The payment of an address that was handed out, and what it asks for; undefined where the payment is lost. */
 export interface Owner {
   readonly payment: PaymentId | undefined
+  /** The money that it asks for, and its floor in base units; undefined where it is lost. */
+  readonly own: { readonly chain: ChainName; readonly currency: string; readonly floor: bigint } | undefined
   /** A token, with the contract that the payment was created with, lower case; undefined for coins. */
   readonly asks: { readonly chain: ChainName; readonly currency: string; readonly contract: string } | undefined
 }
@@ -204,7 +204,7 @@ export interface Owner {
  */
 export const currencyFor = (
   { chain }: Network,
-  { asks }: Owner,
+  { asks }: Pick<Owner, "asks">,
   { contract, currency }: { readonly contract?: string | undefined; readonly currency: string }
 ): string => {
   if (asks === undefined || contract === undefined || asks.chain !== chain) return currency
@@ -217,6 +217,7 @@ interface OwnerRow {
   readonly chain: ChainName | null
   readonly currency: string | null
   readonly contract: string | null
+  readonly floor: string | null
 }
 
 /** The owners of those addresses that were ever handed out in the mode, by address as given. */
@@ -226,15 +227,18 @@ export const ownersOf = (db: Db, mode: Mode, addresses: Iterable<string>) =>
     for (const address of new Set(addresses)) {
       const checksummed = getAddress(address as Hex)
       const row = yield* db.get<OwnerRow>(
-        `SELECT payments.id AS payment, payments.chain, currency, lower(contract) AS contract
+        `SELECT payments.id AS payment, payments.chain, currency, lower(contract) AS contract, floor
          FROM payments LEFT JOIN tokens ON tokens.id = token WHERE address = ? AND payments.mode = ?
-         UNION ALL SELECT NULL, NULL, NULL, NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
+         UNION ALL SELECT NULL, NULL, NULL, NULL, NULL FROM gap_addresses WHERE address = ? AND mode = ?`,
         [checksummed, mode, checksummed, mode]
       )
       if (row === undefined) continue
-      const { chain, contract, currency, payment } = row
-      const asks = chain === null || currency === null || contract === null ? undefined : { chain, currency, contract }
-      owners.set(address, { payment: payment ?? undefined, asks })
+      const { chain, contract, currency, floor, payment } = row
+      const own =
+        chain === null || currency === null || floor === null ? undefined : { chain, currency, floor: BigInt(floor) }
+      const asks =
+        own === undefined || contract === null ? undefined : { chain: own.chain, currency: own.currency, contract }
+      owners.set(address, { payment: payment ?? undefined, own, asks })
     }
     return owners
   })

@@ -44,7 +44,7 @@ export const received = (
             UNION ALL
             SELECT r.currency, r.amount, 'confirmations' FROM receipts r INDEXED BY receipts_payment
             WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1 AND r.corroborated = 0
-              AND r.unverifiable = 0 AND r.dust IS NULL)) AS held
+              AND r.unverifiable = 0 AND r.listed IN ('own', 'stray'))) AS held
        FROM payments p JOIN wallets w ON w.fingerprint = p.wallet
        WHERE p.sequence > ? AND p.sequence <= ? AND p.mode = ? AND (? IS NULL OR p.account_id = ?)
          AND EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
@@ -83,7 +83,7 @@ interface AmountRow extends Pick<MovedRow, "account" | "chain" | "currency" | "m
 
 /**
  * Those of the next `window` payments behind the sequence `after`, and the sequence up to which was looked, as `received`.
- * Without dust, of which anyone may send any number of rows, and which is not worth its gas.
+ * Without what is too small to be credited, of which anyone may send any number of rows, and which is not worth its gas.
  */
 export const moved = (db: Db, after: number, window: number) =>
   Effect.gen(function* () {
@@ -92,7 +92,7 @@ export const moved = (db: Db, after: number, window: number) =>
     const received = yield* db.all<AmountRow>(
       `SELECT p.account_id AS account, p.address, r.chain, p.mode, r.currency, r.amount
        FROM payments p CROSS JOIN receipts r INDEXED BY receipts_payment ON r.payment_id = p.id
-       WHERE p.sequence > ? AND p.sequence <= ? AND r.dust IS NULL AND r.canonical = 1`,
+       WHERE p.sequence > ? AND p.sequence <= ? AND r.listed IN ('own', 'stray') AND r.canonical = 1`,
       [after, until]
     )
     const collected = yield* db.all<AmountRow>(
@@ -119,14 +119,14 @@ type Held = Pick<PaymentException, "address" | "chain" | "currency" | "payment">
 /**
  * What counts for payments at the addresses of exceptions, of the same currency and chain, and was not moved away: what two
  * providers have seen come, less open exceptions and what broadcasts have moved. Without coin at the address of a token's payment,
- * which may be gas, and without dust.
+ * which may be gas, and without what is too small to be credited.
  */
 export const keptBeside = (db: Db, exceptions: ReadonlyArray<Held>) =>
   Effect.map(
     db.all<Pick<AmountRow, "amount" | "chain" | "currency"> & { readonly payment: string; readonly sign: 1 | -1 }>(
       `WITH listed AS (SELECT DISTINCT p.id, p.address, p.mode, p.currency FROM json_each(?) JOIN payments p ON p.id = value)
        SELECT l.id AS payment, r.chain, r.currency, r.amount, 1 AS sign
-       FROM listed l CROSS JOIN receipts r INDEXED BY receipts_payment ON r.payment_id = l.id AND r.dust IS NULL
+       FROM listed l CROSS JOIN receipts r INDEXED BY receipts_payment ON r.payment_id = l.id AND r.listed IN ('own', 'stray')
        WHERE r.canonical = 1 AND r.corroborated = 1 AND r.tx_hash IS NOT NULL
          AND (r.currency = l.currency OR r.currency NOT IN ('ETH', 'MATIC'))
        UNION ALL SELECT l.id, e.chain, e.currency, e.amount, -1

@@ -11,7 +11,7 @@ export const ReceivedPayment = Schema.Struct({
   index: Schema.Number,
   /** Or a reorg took some of its money, which is not decided yet. */
   isOpen: Schema.Boolean,
-  /** What of its money on the chain waits, dust that is not in an exception apart; base units. */
+  /** What of its money on the chain waits, what is too small to be credited apart; base units. */
   held: Schema.Array(
     Schema.Struct({
       currency: Schema.String,

@@ -54,7 +54,7 @@ const Amount = must(
   "be a string of digits in the smallest unit of what came, without sign or leading zero",
   BaseUnits,
   {
-    about: "With `refund`: how much was sent back; the rest stays open. Needed where the amount may grow, as with dust",
+    about: "With `refund`: how much was sent back; the rest stays open",
     log: "shown"
   }
 )

@@ -12,8 +12,6 @@ import {
   AlreadyDecided,
   DecisionInvalid,
   type ExceptionContent,
-  isOfDust,
-  mayGrow,
   mostRefunds,
   NothingToDecide,
   type PaymentException
@@ -29,7 +27,6 @@ import { credited, withoutApart } from "../exceptionContents.ts"
 import { confirmedBy, type Made, prove, refuseOthers } from "../operatorDecisions.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
-import { described } from "../refunds.ts"
 import { counted } from "../statusMachine.ts"
 import { receiptsLeft, storeTransitions } from "../storeTransitions.ts"
 import { refuseUndecidable, type Waived, whyExceptionUndecidable, whyUndecidable } from "../undecidable.ts"
@@ -44,11 +41,7 @@ const returnedOf = (exception: PaymentException, amount: bigint | undefined) => 
       message: `There is no money of ${exception.id} to send back, since a reorg took it: accept it, to do without that money`
     })
   }
-  if (amount === undefined) {
-    return mayGrow(exception)
-      ? invalid(`must be given, as what you sent back: ${described(exception)} may grow at any time`)
-      : Effect.succeed(exception.amount)
-  }
+  if (amount === undefined) return Effect.succeed(exception.amount)
   if (exception.refunds.length >= mostRefunds && amount < exception.amount) {
     return invalid(`must be all that is open: ${mostRefunds} parts of ${exception.id} were sent back`)
   }
@@ -163,8 +156,8 @@ const proveNamed = Effect.fnUntraced(function* (
     return yield* new DecisionInvalid({ field: "txHash", message })
   }
   const reader = yield* Reader
-  const receipts = payment === undefined ? [] : yield* Receipts.ofPayment(reader, payment)
-  const its = receipts.filter((receipt) => receipt.canonical && receipt.chain === chain && receipt.txHash === named)
+  const receipts = payment === undefined ? [] : yield* Receipts.ofTransaction(reader, payment, named)
+  const its = receipts.filter((receipt) => receipt.chain === chain)
   const { chains } = yield* Settings
   if (its.length > 0) return yield* refuseUndecidable(whyUndecidable(reader, chains, named, its, waived))
   const blockNumber = yield* prove({ chain, mode }, named)
@@ -203,7 +196,7 @@ const isSurplusOf = (accepted: PaymentException, opened: ExceptionContent): bool
   opened.kind === "overpaid" &&
   opened.chain === accepted.chain &&
   opened.currency === accepted.currency &&
-  (isOfDust(opened) ? isOfDust(accepted) : opened.txHash === accepted.txHash)
+  opened.txHash === accepted.txHash
 
 const acceptOpen = Effect.fnUntraced(function* (
   exception: PaymentException,
@@ -286,7 +279,7 @@ export const closedBy = ({ amount, exception }: Returned): PaymentException => (
  * Records a refund of an exception's money, with its transaction, which is not checked. Undefined where there is no
  * such exception.
  *
- * @param amount base units; undefined: all of it. Required where the amount may grow
+ * @param amount base units; undefined: all of it
  */
 export const refundException = <E = never>(
   id: string,

@@ -184,15 +184,15 @@ const Page = (page: PaymentPage) => {
       <Actions {...page} />
       <h2>What happened</h2>
       {story.olderReceipts === 0 ? null : <p class="muted">{story.olderReceipts} older receipts are not shown.</p>}
-      {story.dust.map(({ amount, chain, currency, kind, transfers }) => (
-        <p class="muted" key={`${chain} ${currency} ${kind}`}>
-          {transfers} small transfers came to{" "}
+      {story.totals.map(({ amount, chain, currency, transfers }) => (
+        <p class="muted" key={`${chain} ${currency}`}>
+          {transfers} transfers that are too small or too many to be credited came to{" "}
           <Money
             amount={BigInt(amount)}
             currency={currency}
             decimals={decimalsOn(chains, { chain, mode: page.payment.mode }, currency)}
           />{" "}
-          on {chainTraits[chain].displayName} ({kind}).
+          on {chainTraits[chain].displayName}.
         </p>
       ))}
       <Timeline entries={timelineOf(story, { chains, heads, deliveryPath, exceptionPath })} />

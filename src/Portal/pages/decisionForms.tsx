@@ -1,6 +1,6 @@
 /** The forms of a decision on an exception: to accept it, or to note that it was sent back. */
 import type { ComponentChildren } from "preact"
-import { mayGrow, type PaymentException } from "../../Domain/Exception.ts"
+import type { PaymentException } from "../../Domain/Exception.ts"
 import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { blank, Checks, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
@@ -144,9 +144,7 @@ const RefundForm = (props: DecisionFormsProps) => {
         of={form}
         action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
         csrf={viewer.csrf}
-        amountHint={
-          mayGrow(exception) ? `What you sent of ${all}, which may grow.` : `Leave blank for all of it, ${all}.`
-        }
+        amountHint={`Leave blank for all of it, ${all}.`}
         note={<Note of={form} />}
       />
     </details>

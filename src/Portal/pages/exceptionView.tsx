@@ -1,6 +1,6 @@
 /** What exceptions look like, in their list, in a payment and by themselves. */
 import { decimalsOn } from "../../Domain/Currency.ts"
-import { type ExceptionKind, isOfDust, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
+import { type ExceptionKind, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
 import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { Payment } from "../../Domain/Payment.ts"
@@ -133,7 +133,7 @@ export const ExceptionFacts = ({
             payment === undefined ? undefined : (
               <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
             ),
-          Transaction: isOfDust(of) ? "many small ones together" : chain("tx", of.txHash),
+          Transaction: chain("tx", of.txHash),
           "Sent by": chain("address", from),
           "Received at": chain("address", address),
           "Path in the wallet": walletPathOf(of),

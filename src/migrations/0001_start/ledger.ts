@@ -35,10 +35,11 @@ export const ledger = [
   // never becomes so again.
   // `since_*`: money without a transaction arrived in that block at the earliest, and in the row's own at the latest.
   // `since_time` is the time of the newest stored block at or before it. Null where the block is known.
-  // `dust`: the row is part of a sum in `dust_sums`, of the kind named ('none': of no sum), and settlement does not read the
-  // row itself. `sender`: who sent it, by the providers that have corroborated it; null where they differ, and for money that
-  // moved inside contracts. `kind`: what settlement takes the money for, and `credited` the part that pays for the payment:
-  // null until then. `settled`: the state in which settlement last read the row; `unsettled`: it has changed since.
+  // `listed`: what settlement reads the row as: the payment's own money, or stray, that is of another currency or chain, or at
+  // an address whose payment is lost. Null where it is the payment's own and too small to be credited: it is in a total alone.
+  // `sender`: who sent it, by the providers that have corroborated it; null where they differ, and for money that moved
+  // inside contracts. `kind`: what settlement takes the money for, and `credited` the part that pays for the payment: null
+  // until then.
   `CREATE TABLE receipts (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -63,37 +64,34 @@ export const ledger = [
     seen_at INTEGER NOT NULL,
     since_number INTEGER,
     since_time INTEGER,
-    dust TEXT CHECK (dust IN ('paying', 'late', 'stray', 'none')),
-    settled TEXT,
+    listed TEXT DEFAULT 'own' CHECK (listed IN ('own', 'stray')),
     kind TEXT,
     credited TEXT CHECK (credited NOT GLOB '*[^0-9]*' AND credited <> ''),
-    unsettled INTEGER AS (settled IS NOT iif(canonical = 1, corroborated || ' ' || currency || ' ' || amount, '')) VIRTUAL,
     ${frozen},
     PRIMARY KEY (chain, mode, block_hash, address, position),
     CHECK ((tx_hash IS NULL) = (position = 'unattributed')),
     CHECK (canonical + refuted < 2),
     CHECK ((since_number IS NULL) = (since_time IS NULL)),
     CHECK (since_number IS NULL OR (tx_hash IS NULL AND since_number < block_number)),
-    CHECK (dust IS NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
+    CHECK (listed IS NOT NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
   ) STRICT, WITHOUT ROWID`,
   `CREATE INDEX receipts_booked ON receipts (mode, account_id, block_time) WHERE ${isBooked}`,
   "CREATE INDEX receipts_unrated ON receipts (chain) WHERE rate_currency IS NULL AND canonical = 1",
-  "CREATE INDEX receipts_payment ON receipts (payment_id, dust, currency)",
+  // What counts first comes first: settlement reads so many rows of each kind, in this order.
+  `CREATE INDEX receipts_payment
+   ON receipts (payment_id, listed, canonical DESC, corroborated DESC, block_number, place, position)`,
   // For the search by transaction.
   "CREATE INDEX receipts_transaction ON receipts (tx_hash, payment_id) WHERE payment_id IS NOT NULL AND tx_hash IS NOT NULL",
-  "CREATE INDEX receipts_lost ON receipts (address, dust) WHERE payment_id IS NULL",
-  // Receipts without a payment are also found by chain and mode, which follow in the index as part of the primary key.
-  "CREATE INDEX receipts_unsettled ON receipts (payment_id) WHERE unsettled = 1",
+  `CREATE INDEX receipts_lost ON receipts (address, chain, mode, canonical DESC, corroborated DESC, block_number, place)
+   WHERE payment_id IS NULL`,
   "CREATE INDEX receipts_replaced ON receipts (payment_id, tx_hash, currency, amount) WHERE canonical = 0",
   "CREATE INDEX receipts_block ON receipts (chain, mode, block_number)",
   // The native receipts of a chain by address, for balance reconciliation.
   "CREATE INDEX receipts_coin ON receipts (chain, mode, address) WHERE position NOT GLOB 'log:*'",
   "CREATE INDEX receipts_denied ON receipts (chain, mode, tx_hash) WHERE denied_by IS NOT NULL",
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
-  `CREATE INDEX receipts_uncorroborated ON receipts (chain, mode, block_number)
-   WHERE canonical = 1 AND corroborated = 0 AND dust IS NULL`,
-  `CREATE INDEX receipts_uncorroborated_dust ON receipts (chain, mode, block_number)
-   WHERE canonical = 1 AND corroborated = 0 AND dust IS NOT NULL`,
+  `CREATE INDEX receipts_uncorroborated ON receipts (chain, mode, listed, block_number)
+   WHERE canonical = 1 AND corroborated = 0 AND listed IS NOT NULL`,
 
   // What was moved away from receiving addresses, as a broadcast has accounted for it. `place`: of the move in its plan.
   // `refund`: what it sends back, where it is no collection. `block_time`: Unix seconds. `nonce`: of the address's own
@@ -137,28 +135,6 @@ export const ledger = [
     PRIMARY KEY (chain, mode, tx_hash)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX gas_booked ON gas (mode, account_id, block_time)",
-
-  // The running sums of an address's dust: by chain, currency, kind and `corroborated`. They count canonical rows only.
-  // `newest_number`: no row of the sum is in a later block; `orphaned_number`: the newest block with a part that a reorg
-  // orphaned; `tx_hash`: one of its transactions; `decided`: how much of it the payment had when it ended.
-  `CREATE TABLE dust_sums (
-    address TEXT NOT NULL,
-    mode TEXT NOT NULL,
-    chain TEXT NOT NULL,
-    currency TEXT NOT NULL,
-    kind TEXT NOT NULL CHECK (kind IN ('paying', 'late', 'stray')),
-    corroborated INTEGER NOT NULL CHECK (corroborated IN (0, 1)),
-    payment_id TEXT REFERENCES payments (id),
-    transfers INTEGER NOT NULL CHECK (transfers >= 0),
-    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount <> ''),
-    newest_number INTEGER NOT NULL,
-    newest_time INTEGER NOT NULL,
-    orphaned_number INTEGER,
-    tx_hash TEXT NOT NULL,
-    decided TEXT CHECK (decided NOT GLOB '*[^0-9]*' AND decided <> ''),
-    PRIMARY KEY (address, mode, chain, currency, kind, corroborated)
-  ) STRICT, WITHOUT ROWID`,
-  "CREATE INDEX dust_sums_payment ON dust_sums (payment_id, chain) WHERE payment_id IS NOT NULL",
 
   // Ends of scanned ranges and blocks with receipts: reorgs are detected by their hashes.
   `CREATE TABLE blocks (

@@ -57,7 +57,7 @@ export const payments = [
 
   // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock
   // was behind that when the payment was created; else the payment is due at `expires_at`. `settle_grace`
-  // (milliseconds) and `tolerance_bps`: as configured when it was created. `checkout_token`: its holder sees the
+  // (milliseconds) and `tolerance_bps`: as configured when it was created. `floor`: what is less is not credited by itself. `checkout_token`: its holder sees the
   // payment's checkout page, so it is never logged. `updates`: the number of its `payment.updated` events.
   `CREATE TABLE payments (
     sequence INTEGER PRIMARY KEY,
@@ -79,6 +79,7 @@ export const payments = [
     due_at INTEGER,
     settle_grace INTEGER NOT NULL DEFAULT 0 CHECK (settle_grace >= 0),
     tolerance_bps INTEGER NOT NULL DEFAULT 0 CHECK (tolerance_bps BETWEEN 0 AND 5000),
+    floor TEXT NOT NULL DEFAULT '0' CHECK (floor NOT GLOB '*[^0-9]*' AND floor <> ''),
     created_head INTEGER,
     metadata TEXT NOT NULL,
     webhook_url TEXT,

@@ -130,14 +130,13 @@ describe("an unattributed receipt", () => {
   })
 })
 
-describe("dust", () => {
-  /** The payment asks for so much that a thousandth of it is 1,000 wei. */
-  const asking = change("UPDATE payments SET amount = '1000000'")
+describe("coins below the floor", () => {
+  const asking = change("UPDATE payments SET amount = '1000000', floor = '1000'")
   /** A round; returns how many calls it took. */
   const rounds = (model: BalanceModel) =>
     Effect.map(round(depsOf(model.client), model.head), () => model.calls.splice(0).length)
 
-  story("below the floor is not searched for, in however many blocks", [alice], function* (model) {
+  story("are not searched for, in however many blocks", [alice], function* (model) {
     yield* asking
     for (let i = 0; i < 244; i++) {
       model.mine([inside(alice, 1n)])
@@ -146,7 +145,7 @@ describe("dust", () => {
     expect(yield* ledgerLines(alice)).toEqual([])
   })
 
-  story("that adds up to the floor becomes one unattributed receipt, for a few calls", [alice], function* (model) {
+  story("that add up to it become one unattributed receipt, for a few calls", [alice], function* (model) {
     yield* asking
     for (let i = 0; i < 244; i++) model.mine([inside(alice, 5n)])
     expect(yield* rounds(model)).toBeLessThan(16)
@@ -156,7 +155,7 @@ describe("dust", () => {
     expect(yield* ledgerLines(alice)).toEqual(["244 unattributed 1220"])
   })
 
-  story("hides no payment among it, and the rest is one unattributed receipt", [alice], function* (model) {
+  story("hide no payment among them, and the rest is one unattributed receipt", [alice], function* (model) {
     yield* asking
     for (let i = 0; i < 100; i++) model.mine([inside(alice, 2n)])
     model.mine([direct(alice, 1_000_000n)])
@@ -165,7 +164,7 @@ describe("dust", () => {
     expect(yield* ledgerLinesByAny(alice)).toEqual(["101 tx:0 1000000", "201 unattributed 400"])
   })
 
-  story("is not a small last part of a payment: that is searched for, whatever its amount", [alice], function* (model) {
+  story("are searched for where they may complete the payment", [alice], function* (model) {
     yield* asking
     model.mine([direct(alice, 999_500n)])
     yield* rounds(model)
@@ -175,7 +174,7 @@ describe("dust", () => {
     expect(yield* ledgerLinesByAny(alice)).toEqual(["1 tx:0 999500", "2 tx:0 500"])
   })
 
-  story("is recorded without a search at the payment's deadline", [alice], function* (model) {
+  story("are recorded without a search at the payment's deadline", [alice], function* (model) {
     yield* asking
     for (let i = 0; i < 40; i++) model.mine([inside(alice, 2n)])
     yield* rounds(model)

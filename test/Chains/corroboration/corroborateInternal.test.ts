@@ -53,13 +53,7 @@ const agreedBy = Effect.fnUntraced(function* (model: BalanceModel, first: RpcCli
 /** The evidence of one node about the receipts. */
 const answerOf = Effect.fnUntraced(function* (client: RpcClient) {
   const { provider, providers } = someProviders(client)
-  const open = yield* CorroborationRepo.uncorroborated(
-    yield* Reader,
-    network,
-    "listed",
-    Number.MAX_SAFE_INTEGER - 1,
-    10
-  )
+  const open = yield* CorroborationRepo.uncorroborated(yield* Reader, network, "own", Number.MAX_SAFE_INTEGER - 1, 10)
   const answers = yield* corroborateInternal(provider, yield* watchOf(providers), open)
   return Array.from(answers.values(), ({ is }) => is)
 })

@@ -29,33 +29,8 @@ const reported = (...transfers: ReadonlyArray<DatedTransfer>) =>
     tick({ head: 120, corroborated: false, transfers })
   )
 
-/** Uncorroborated dust of the payment that is asked about. */
-const askedDust = (payment: PaymentId) =>
-  Effect.flatMap(Reader, (reader) => CorroborationRepo.uncorroboratedDust(reader, network, 120, [{ payment }], 10))
-
-describe("dust", () => {
-  it.scoped("that two have denied is not asked about again, and does not count when another one has it", () =>
-    Effect.gen(function* () {
-      const { id } = yield* reported(token("log:1"), token("log:2"))
-      const positions = Effect.map(askedDust(id), (all) => all.map(({ position }) => position))
-      expect(yield* positions).toEqual(["log:1", "log:2"])
-      yield* write(CorroborationRepo.refute(network, token("log:1")))
-      expect(yield* positions).toEqual(["log:2"])
-      yield* write(corroborateOthers(network, [token("log:1"), token("log:2")], new Set(), false))
-      const all = rows("SELECT position, canonical, corroborated FROM receipts ORDER BY position")
-      expect(yield* all).toEqual([
-        { position: "log:1", canonical: 0, corroborated: 0 },
-        { position: "log:2", canonical: 1, corroborated: 1 }
-      ])
-      // Late according to the one provider.
-      yield* tick({ head: 121, corroborated: false, transfers: [{ ...token("log:3"), blockTime: 1e9 }] })
-      expect(yield* positions).toEqual(["log:3"])
-      // Two providers that report it in a verification pass do make it count.
-      yield* write(setPassCorroborated(network, [token("log:1")]))
-      expect((yield* all)[0]).toEqual({ position: "log:1", canonical: 1, corroborated: 1 })
-    }).pipe(Effect.provide(layer))
-  )
-})
+/** The uncorroborated receipts of payments' own money. */
+const open = Effect.flatMap(Reader, (reader) => CorroborationRepo.uncorroborated(reader, network, "own", 120, 10))
 
 describe("money without a transaction", () => {
   it.scoped("gets the block times of two providers, and is not corroborated while one alone shows it", () =>
@@ -141,17 +116,13 @@ describe("a denied receipt", () => {
         ...{ currency: "USDC", position, txHash: "0xlie" }
       })
       const large = [of(105, "log:1", 300_000n), of(105, "log:2", 200_000n), of(106, "log:1", 300_000n)] as const
-      const { id } = yield* reported(...large, token("log:3"), of(105, "log:4", 1n))
+      yield* reported(...large)
       yield* write(CorroborationRepo.setDenied(network, large[0], "a.example"))
-      const open = yield* CorroborationRepo.uncorroborated(yield* Reader, network, "listed", 120, 10)
-      expect(open.map((one) => [one.blockNumber, one.position, one.isDenied, one.deniedBy])).toEqual([
+      expect((yield* open).map((one) => [one.blockNumber, one.position, one.isDenied, one.deniedBy])).toEqual([
         [106, "log:1", false, undefined],
         [105, "log:2", true, undefined],
         [105, "log:1", true, "a.example"]
       ])
-      const dust = (yield* askedDust(id)).map((one) => ({ ...one, blockTime: 105 }))
-      yield* write(corroborateOthers(network, dust, new Set(), true))
-      expect(yield* rows("SELECT position FROM receipts WHERE corroborated = 1")).toEqual([{ position: "log:3" }])
     }).pipe(Effect.provide(layer))
   )
 
@@ -162,11 +133,10 @@ describe("a denied receipt", () => {
 
   it.scoped("that two providers corroborate does not count against other receipts of its transaction", () =>
     Effect.gen(function* () {
-      const { id } = yield* reported(large, small)
+      yield* reported(large, small)
       yield* write(CorroborationRepo.setDenied(network, large, "liar.example"))
       yield* write(CorroborationRepo.setCorroborated(network, large, { blockTime: 105 }))
-      expect(yield* askedDust(id)).toMatchObject([{ position: "log:2", isDenied: false }])
-      expect(yield* write(corroborateOthers(network, [small], new Set(), true))).toEqual([id])
+      expect(yield* open).toMatchObject([{ position: "log:2", isDenied: false }])
     }).pipe(Effect.provide(layer))
   )
 
@@ -179,16 +149,6 @@ describe("a denied receipt", () => {
         { sender: "0xagreed" },
         { sender: null }
       ])
-    }).pipe(Effect.provide(layer))
-  )
-
-  it.scoped("that two providers refute does not count against receipts of its transaction that two have", () =>
-    Effect.gen(function* () {
-      const { id } = yield* reported(large, small)
-      yield* write(CorroborationRepo.setDenied(network, large, "a.example"))
-      yield* write(CorroborationRepo.refute(network, large))
-      expect(yield* write(corroborateOthers(network, [small], new Set(), true))).toEqual([])
-      expect(yield* write(corroborateOthers(network, [small], new Set(), false))).toEqual([id])
     }).pipe(Effect.provide(layer))
   )
 })

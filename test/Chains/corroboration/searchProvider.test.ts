@@ -27,7 +27,7 @@ const pageOf = (to: string, after: number, settled: BlockRef): SearchPage => ({
       withNonce: false
     }
   ],
-  singleSourced: { dust: [], undated: [], more: new Set() },
+  undated: [],
   after,
   settled
 })

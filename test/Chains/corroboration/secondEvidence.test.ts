@@ -7,7 +7,7 @@ import {
   type SecondEvidence,
   secondEvidenceOf
 } from "../../../src/Chains/corroboration/secondEvidence.ts"
-import { no, yes } from "../../../src/Chains/evidence/Ballot.ts"
+import { yes } from "../../../src/Chains/evidence/Ballot.ts"
 import * as Ledger from "../../../src/Chains/ledger/LedgerRepo.ts"
 import { BlockRange } from "../../../src/Chains/providers/BlockRange.ts"
 import type { Provider } from "../../../src/Chains/providers/Providers.ts"
@@ -38,11 +38,8 @@ const dated = (...receipts: ReadonlyArray<CorroboratedReceipt>): SecondEvidence 
   shown: []
 })
 
-const counted = (
-  all: ReadonlyArray<SecondEvidence>,
-  { dust = [], undated = [] }: Partial<ConstructorParameters<typeof SearchBallot>[0]> = {}
-) => {
-  const ballot = new SearchBallot({ dust, undated, more: new Set() })
+const counted = (all: ReadonlyArray<SecondEvidence>, undated: ReadonlyArray<Undated> = []) => {
+  const ballot = new SearchBallot(undated)
   for (const [voter, evidence] of Arr.zip(voters, all)) ballot.add(voter, evidence)
   return ballot
 }
@@ -80,10 +77,10 @@ it("payments wait whose money has no corroborated block times", () => {
     blockTime: 10,
     since: undefined
   })
-  const oneSided = { undated: [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")] }
+  const oneSided = [undated("0xb", "one"), undated("0xc", "two"), undated("0xd", "two")]
   const { answers } = dated(receipt("unattributed"), { ...receipt("unattributed"), blockHash: "0xc" })
   // Both show the money by their own states, and differ about its time alone.
-  const both = { answers, shown: oneSided.undated }
+  const both = { answers, shown: oneSided }
   const ballot = counted([both, both], oneSided)
   expect(ballot.undated).toEqual(new Set(["two"]))
   expect(ballot.unshown).toEqual(new Set())
@@ -99,55 +96,13 @@ it("money that only one of two providers shows does not count", () => {
   )
   const unshown = (...all: ReadonlyArray<ReadonlyArray<number>>) => {
     const words = all.map((shows) => ({ shown: undated.filter((_, i) => shows.includes(i)), answers: [] }))
-    return [...counted(words, { undated }).unshown].map((key) => key.match(/one|two|three/)?.[0])
+    return [...counted(words, undated).unshown].map((key) => key.match(/one|two|three/)?.[0])
   }
   expect(unshown([0, 1, 2], [])).toEqual(["one", "two", "three"])
   expect(unshown([0, 1, 2], [0, 2])).toEqual(["two"])
   expect(unshown([0, 1], [], [0, 2])).toEqual(["two", "three"])
   // The evidence of a sole provider is enough.
   expect(unshown([1, 2])).toEqual(["one"])
-})
-
-/** Dust with these positions, of payments of those names. */
-const dustAt = (...positions: ReadonlyArray<string>) =>
-  positions.map(
-    (position): CorroborationRepo.UncorroboratedDust => ({
-      ...receipt(position),
-      payment: position as PaymentId,
-      blockNumber: 1,
-      txHash: "0xt",
-      currency: "ETH",
-      amount: 1n,
-      seenAt: 0,
-      deniedBy: undefined,
-      isDenied: false,
-      reportedBy: undefined,
-      unverifiable: false
-    })
-  )
-
-it("dust that any two of three providers lack is denied", () => {
-  const dust = dustAt("tx:1", "tx:2", "tx:3")
-  const says = (...lacks: ReadonlyArray<number>): SecondEvidence => ({
-    answers: dust.flatMap((one, i) => (lacks.includes(i) ? [[one, no]] : [])),
-    shown: []
-  })
-  expect(counted([says(0, 1), says(1), says(1, 2)], { dust }).denied).toEqual([dust[1]])
-  expect(counted([says(0), says(), says(0)], { dust }).denied).toEqual([dust[0]])
-  expect(counted([says(0, 1, 2)], { dust }).denied).toEqual([])
-  expect(counted([says(0, 1), says(0, 1)], { dust }).isDecided).toBe(false)
-  expect(counted([says(0, 1, 2), says(0, 1, 2)], { dust }).isDecided).toBe(true)
-})
-
-it("payments wait with dust about whose time two providers differ, and not for one provider's word", () => {
-  const dust = dustAt("log:1", "log:2", "log:3")
-  const first = dated(receipt("log:1"), receipt("log:2"), receipt("log:3"))
-  const ballot = counted([first, dated(receipt("log:1", 101), receipt("log:2"))], { dust })
-  expect(ballot.undated).toEqual(new Set(["log:1"]))
-  expect(ballot.isDecided).toBe(false)
-  expect(counted([first, first], { dust }).undated).toEqual(new Set())
-  expect(counted([first, dated(), dated(receipt("log:1", 101))], { dust }).undated).toEqual(new Set(["log:1"]))
-  expect(counted([first, dated(receipt("log:1", 101)), first], { dust }).undated).toEqual(new Set())
 })
 
 const unattributed = (blockHash: string, amount: bigint): Undated => ({
@@ -161,21 +116,11 @@ story("money without a transaction is dated by providers that have its block and
   const { hash } = settled
   const { provider, providers } = soleProvider(chain.client)
   const undated = [unattributed(hash, 5n), unattributed("0xother", 5n), unattributed(hash, 6n)]
-  const { answers } = yield* secondEvidenceOf(
-    yield* watchOf(providers),
-    provider,
-    { dust: [], undated, more: new Set() },
-    settled
-  )
+  const { answers } = yield* secondEvidenceOf(yield* watchOf(providers), provider, undated, settled)
   expect(answers).toMatchObject([[{}, { is: "yes", value: { blockHash: hash, blockTime: 120, sinceTime: 110 } }]])
   // Not by what the provider said that reported it.
   const misdated = [{ ...unattributed(hash, 5n), blockTime: 121 }]
-  const again = yield* secondEvidenceOf(
-    yield* watchOf(providers),
-    provider,
-    { dust: [], undated: misdated, more: new Set() },
-    settled
-  )
+  const again = yield* secondEvidenceOf(yield* watchOf(providers), provider, misdated, settled)
   expect(again.answers).toMatchObject([[{}, { is: "yes", value: { blockTime: 120 } }]])
 })
 
@@ -187,7 +132,7 @@ story("money whose states a provider has pruned is shown by a balance of which n
   const { provider, providers } = soleProvider(chain.client)
   const money = unattributed(paid.hash, 5n)
   const watch = yield* watchOf(providers)
-  const evidence = () => secondEvidenceOf(watch, provider, { dust: [], undated: [money], more: new Set() }, settled)
+  const evidence = () => secondEvidenceOf(watch, provider, [money], settled)
   const shown = { shown: [money], answers: [[{ blockHash: paid.hash }, { is: "yes" }]] }
   const notShown = { ...shown, shown: [] }
   yield* owe(alice)

@@ -42,7 +42,7 @@ it.each([
   ["base", "0xa", "0xa", "0xa"]
 ] as const)("on %s, the contract %s of %s is %s to a payment in USDC", (chain, contract, currency, is) => {
   const asks = { chain: "ethereum", currency: "USDC", contract: "0xa" } as const
-  expect(Watched.currencyFor({ chain, mode: "test" }, { payment: undefined, asks }, { contract, currency })).toBe(is)
+  expect(Watched.currencyFor({ chain, mode: "test" }, { asks }, { contract, currency })).toBe(is)
 })
 
 describe("the time of a payment", () => {

@@ -57,7 +57,7 @@ it.scoped("an open payment does not wait", () =>
   }).pipe(Effect.provide(layer))
 )
 
-it.scoped("a confirmed payment waits neither for what two providers have denied nor for dust", () =>
+it.scoped("a confirmed payment waits neither for what two providers have denied nor for what is too small", () =>
   Effect.gen(function* () {
     yield* confirmedOnce
     const reader = yield* Reader
@@ -65,9 +65,9 @@ it.scoped("a confirmed payment waits neither for what two providers have denied 
     const [receipt] = yield* reader.all<ReceiptKey>("SELECT block_hash AS blockHash, address, position FROM receipts")
     if (receipt === undefined) return yield* Effect.dieMessage("there is no receipt")
     const run = (statement: string) => write(Effect.flatMap(Tx, (tx) => tx.run(statement)))
-    yield* run("UPDATE receipts SET dust = 'paying'")
+    yield* run("UPDATE receipts SET position = 'tx:0', listed = NULL")
     expect(yield* above(-1)).toBe(false)
-    yield* run("UPDATE receipts SET dust = NULL")
+    yield* run("UPDATE receipts SET listed = 'own'")
     expect(yield* above(-1)).toBe(true)
     yield* write(CorroborationRepo.refute(network, receipt))
     expect(yield* above(-1)).toBe(false)

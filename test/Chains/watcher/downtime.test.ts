@@ -43,6 +43,13 @@ const back = Effect.fnUntraced(function* (model: BalanceModel, before: number, a
   yield* untilExpired
 })
 
+const receiptsOf = (id: PaymentId) =>
+  Effect.gen(function* () {
+    const reader = yield* Reader
+    const payment = yield* Payments.byId(reader, id)
+    return payment === undefined ? [] : yield* Receipts.ofPayment(reader, payment)
+  })
+
 const stateOf = (id: PaymentId) =>
   Effect.gen(function* () {
     const reader = yield* Reader
@@ -66,7 +73,7 @@ describe("native coin in blocks whose states no provider has", () => {
         yield* back(model, 300, 300, alice)
         expect(yield* ledgerLines(alice)).toEqual(["601 unattributed 100"])
         expect(yield* stateOf(onTime)).toEqual(["detecting", "open unattributed 100"])
-        const [receipt] = yield* Receipts.ofPayment(yield* Reader, onTime)
+        const [receipt] = yield* receiptsOf(onTime)
         expect(receipt).toMatchObject({ blockNumber: 601, since: { number: 1, time: 0 } })
 
         // The deadline passes before the next round; later money is certainly late.
@@ -95,7 +102,7 @@ describe("native coin in blocks whose states no provider has", () => {
       ] as const) {
         yield* look(depsOf(model.client), at, [], { ...reading, transfers: [part(since, amount)] })
       }
-      const found = yield* Receipts.ofPayment(yield* Reader, id)
+      const found = yield* receiptsOf(id)
       expect(found.map(({ amount, since }) => [amount, since])).toEqual([[12n, { number: 5, time: 0 }]])
     }).pipe(inStore)
   )
@@ -110,7 +117,7 @@ describe("native coin in blocks whose states no provider has", () => {
       for (let i = 0; i < 20; i++) model.mine([])
       yield* round(depsOf(model.client), model.head)
       expect(yield* ledgerLines(alice)).toEqual(["21 unattributed 7"])
-      expect((yield* Receipts.ofPayment(yield* Reader, id)).map(({ since }) => since)).toEqual([undefined])
+      expect((yield* receiptsOf(id)).map(({ since }) => since)).toEqual([undefined])
     }).pipe(inStore)
   )
 })

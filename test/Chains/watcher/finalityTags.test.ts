@@ -43,7 +43,7 @@ describe("a tag that a policy requires", () => {
 
   onTwo("and that stalls while a payment waits for it is reported by health", settings, function* (first, other) {
     for (const node of [first, other]) node.finalized = 7
-    const payment = yield* watchedPayment(alice)
+    const payment = yield* watchedPayment(alice, { currency: "USDC" })
     first.mine(token(usdc, alice, 5n))
     first.mineMany(hours(1))
     yield* second

@@ -129,13 +129,13 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     const [one, two] = [yield* mine.payment(1), yield* mine.payment(2, "polygon")]
     yield* expire(one)
     yield* expire(two)
-    yield* pay(one, 1n)
-    yield* pay(two, 2n, {}, polygon)
-    yield* pay(one, 3n, { currency: "USDC.e" })
-    yield* pay(two, 4n, {}, base)
-    yield* pay(one, 5n)
+    yield* pay(one, 10n)
+    yield* pay(two, 20n, {}, polygon)
+    yield* pay(one, 30n, { currency: "USDC.e" })
+    yield* pay(two, 40n, {}, base)
+    yield* pay(one, 50n)
     const found = (query: string) =>
-      Effect.map(mine.list(query), ({ body }) => body.data.map(({ amount }: { amount: string }) => Number(amount)))
+      Effect.map(mine.list(query), ({ body }) => body.data.map(({ amount }: { amount: string }) => Number(amount) / 10))
     const [newest] = (yield* mine.list("?limit=1")).body.data
     expect((yield* mine.resolve(newest.id, { action: "refund" })).status).toBe(200)
     expect(yield* found("")).toEqual([5, 4, 3, 2, 1])
@@ -151,10 +151,10 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     const first = yield* mine.list("?limit=2&status=open")
     // Exceptions that are decided or opened between two pages do not shift the others.
     yield* mine.resolve(first.body.data[0].id, { action: "refund" })
-    yield* pay(one, 6n)
+    yield* pay(one, 60n)
     const second = yield* mine.list(`?limit=2&status=open&cursor=${first.body.cursor}`)
     const amounts = [first, second].flatMap(({ body }) => body.data.map(({ amount }: { amount: string }) => amount))
-    expect([amounts, second.body.cursor]).toEqual([["4", "3", "2", "1"], null])
+    expect([amounts, second.body.cursor]).toEqual([["40", "30", "20", "10"], null])
     const foreign = yield* mine.list(`?limit=2&cursor=${first.body.cursor}`)
     expect([foreign.status, foreign.body.error.code]).toEqual([400, "INVALID_CURSOR"])
   })
@@ -307,7 +307,7 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
        WHERE id = ?`,
       [hash(77), payment.id]
     )
-    yield* pay(payment, 5n)
+    yield* pay(payment, 50n)
     const [exception] = (yield* mine.list("?kind=reorged")).body.data
     const refused = yield* mine.resolve(exception.id, { action: "refund" })
     expect([refused.status, refused.body.error.code]).toEqual([409, "NOTHING_TO_REFUND"])

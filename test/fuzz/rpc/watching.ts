@@ -104,15 +104,13 @@ const tellStory = (world: World, place: Place, dice: Dice) => {
  * Paid payments are confirmed with their money, and unpaid ones are not. Returns how many payments wait for a person, and
  * have all their money: a balance that was too low, while no one else could be asked, has split it into amounts that no
  * transaction has.
- *
- * No one is asked about dust: one provider's word for it is what a payment without any other money ends with.
  */
 const checkMoney = ({ ledger }: World, paid: ReadonlySet<string>): number => {
   let waiting = 0
   for (const payment of ledger.payments()) {
     const { address, amount, id, status } = payment
     const all = ledger.receipts().filter((row) => row.address === address)
-    const counted = all.filter(({ dust }) => dust === null)
+    const counted = all.filter(({ listed }) => listed !== null)
     const sum = counted.reduce((total, row) => total + BigInt(row.amount), 0n)
     const isWaiting = status === "detecting" && ledger.isUnattributed(payment)
     const isRight = paid.has(id)

@@ -92,15 +92,16 @@ export const manyLogs =
     ]
   }
 
-/** Hundreds of transfers of next to nothing to one payment. */
+/** Hundreds of transfers of next to nothing to one payment, which may lack no more than a small one. */
 export const dust: Story = (scene) => {
   const { chain, dice, name, plan } = scene
   const flood = (): Step => ({ after: 0, does: "flood", chain, of: name, transfers: dice.between(100, 250) })
   return [
     made(scene, { expiresIn: dice.pick([15, 60]) }),
     ...(dice.chance(0.3) ? [flood()] : []),
-    paid(scene, dice.pick(["all", "half"]), insideWays, dice.between(0, 6_000)),
+    paid(scene, dice.pick(["all", "almost", "half"]), insideWays, dice.between(0, 6_000)),
     flood(),
+    ...(dice.chance(0.5) ? [paid(scene, "rest", ["plain"], dice.between(0, 6_000))] : []),
     mined(scene, plan.confirmations + 2, dice.between(0, 10_000)),
     wait(10_000, 30_000, scene),
     ...(dice.chance(0.3)

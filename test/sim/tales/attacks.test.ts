@@ -136,7 +136,7 @@ for (const [providers, provider] of [
   [3, 2]
 ] as const) {
   tell(
-    `dust that one of ${providers}, at ${provider}, invents again in every response keeps no payment open`,
+    `small transfers that one of ${providers}, at ${provider}, invents again in every response keeps no payment open`,
     { providers },
     ask("a", { amount: 5_000, expiresIn: 15 }),
     wait(25),

@@ -1,7 +1,7 @@
 import { floods } from "../lies.ts"
-import { ask, lie, mine, pay, repeat, see, seeExceptions, telling, wait } from "../told.ts"
+import { ask, lie, pay, repeat, see, seeExceptions, telling, wait } from "../told.ts"
 
-// Thousands of receipts of one payment, real or invented, are dust, which is settled as sums: they are asked about too.
+// Of thousands of receipts of one payment, real or invented, so many are settled: those that two providers have come first.
 
 const tell = telling()
 const large = { amount: 50_000_000, currency: "ETH" } as const
@@ -40,28 +40,12 @@ tell(
   seeExceptions("late 50000000 ETH")
 )
 
-for (const [count, ends, exception] of [
-  [2_500, "confirmed 51000000", "overpaid 1000000 ETH"],
-  [1_500, "failed insufficient_amount 45000000", "underpaid 45000000 ETH"]
-] as const) {
-  tell(
-    `a payment that gets ${count} transactions of coins, of three providers: ${ends}`,
-    { providers: 3 },
-    ask("a", { ...large, expiresIn: 120 }),
-    ...repeat(10, ...repeat(count / 10, pay("a", 30_000)), wait(6)),
-    wait(240),
-    see({ a: ends }),
-    seeExceptions(exception)
-  )
-}
-
 tell(
-  "small late coins are one exception, of three providers as of one",
+  "a payment that gets 1,500 small transfers of coins expires, and none of them is an exception",
   { providers: 3 },
-  ask("a", { ...large, expiresIn: 15 }),
-  wait(90),
+  ask("a", { ...large, expiresIn: 60 }),
+  ...repeat(10, ...repeat(150, pay("a", 300_000)), wait(6)),
+  wait(240),
   see({ a: "expired" }),
-  ...repeat(40, pay("a", 30_000), mine(1)),
-  wait(7_200),
-  seeExceptions("late 1200000 ETH")
+  seeExceptions()
 )

@@ -150,10 +150,10 @@ tell(
   wait(60),
   see({ short: "failed insufficient_amount 300", paid: "confirmed 1070" }),
   pay("short", 900),
-  pay("paid", 8),
+  pay("paid", 80),
   wait(300),
   see({ short: "failed insufficient_amount 300", paid: "confirmed 1070" }),
-  seeExceptions("overpaid 70 USDC", "overpaid 50 USDC", "underpaid 300 USDC", "late 900 USDC", "late 8 USDC")
+  seeExceptions("overpaid 70 USDC", "overpaid 50 USDC", "underpaid 300 USDC", "late 900 USDC", "late 80 USDC")
 )
 
 // https://github.com/ponder-sh/ponder/issues/1657

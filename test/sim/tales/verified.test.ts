@@ -110,7 +110,7 @@ tell(
 
 const bridged = contractOf(planOf("polygon"), "USDC.e")
 for (const [of, edit, found] of [
-  ["amount", { data: word(1n) }, { amount: "1", currency: "USDC" }],
+  ["amount", { data: word(100n) }, { amount: "100", currency: "USDC" }],
   ["token", { address: bridged }, { amount: "1000", currency: "USDC.e" }]
 ] as const) {
   tell(
