@@ -151,7 +151,6 @@ export const settlementLayer = Layer.effect(
       const key = networkKey(network)
       const stored = yield* horizonOf(tx, network)
       if (stored === undefined) return
-      yield* freezeReceipts(prices, now)
       // Without `settled` nothing ends here: the expiry worker, which this commit wakes, ends payments in chunks.
       const horizon: Horizon = { ...stored, settled: undefined }
       const changed = new Set(touched)
@@ -175,6 +174,8 @@ export const settlementLayer = Layer.effect(
       const ids = reorged.map(({ id }) => id)
       const isOpen = yield* Receipts.anyAwaited(tx, network, ids, final)
       const through = isOpen ? above : reconciled
+      // Last: small transfers that complete a payment are listed by now.
+      yield* freezeReceipts(prices, now)
       tx.afterCommit(() => {
         reorgsSettledTo.set(key, through)
         scanned.add(network.mode)

@@ -90,7 +90,8 @@ interface UnratedRow {
 }
 
 /**
- * Freezes the worth of receipts that have none yet: those of this commit. A transfer that a reorg has moved to another block
+ * Freezes the worth of receipts that have none yet: those of this commit. What is too small to be credited gets none, so that a
+ * hundred thousand such transfers cost nothing more. A transfer that a reorg has moved to another block
  * keeps its first rate.
  *
  * @param now Unix milliseconds
@@ -106,7 +107,7 @@ export const freezeReceipts = Effect.fnUntraced(function* (prices: Prices["Type"
      FROM receipts AS r INDEXED BY receipts_unrated LEFT JOIN payments AS p ON p.id = r.payment_id
        LEFT JOIN shops AS s ON s.account_id = r.account_id
        LEFT JOIN quotes AS q ON q.id = p.quote_id AND p.currency = r.currency
-     WHERE r.rate_currency IS NULL AND r.canonical = 1`
+     WHERE r.rate_currency IS NULL AND r.canonical = 1 AND r.listed IS NOT NULL`
   )
   yield* tx.runEach(
     `UPDATE receipts SET rate = ?, rate_currency = ?, rate_source = ?

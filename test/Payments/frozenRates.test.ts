@@ -8,7 +8,7 @@ import { makePrices, Prices } from "../../src/Quotes/Prices.ts"
 import { Tx } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows } from "../lib/store.ts"
-import { address, layer, network, payAgain, scanTo, start, tick, transfer } from "./settling.ts"
+import { address, layer, network, payAgain, scanTo, start, startWith, tick, transfer } from "./settling.ts"
 
 /** What the one source says, which each test begins with. */
 const first: Readonly<Partial<Record<QuoteCurrency, string>>> = { ETH: "2500", USDC: "1", EUR: "1.25" }
@@ -82,6 +82,20 @@ test("where no rate is known, the row says why, and keeps that", function* () {
   yield* priced({ ETH: "1", USDC: "1" })
   yield* tick({ head: 160 })
   expect(yield* frozen("receipts")).toEqual(known)
+})
+
+test("what is too small gets a rate once it completes the payment, and none before", function* () {
+  yield* priced({ USDC: "1" })
+  yield* startWith({ currency: "USDC", amount: 1_000_000n, floor: 10_000n })
+  const token = (number: number, amount: bigint) => ({
+    ...transfer(number, amount),
+    ...{ currency: "USDC", position: `log:${number}` }
+  })
+  yield* scanTo(130, token(120, 995_000n), token(121, 4_000n))
+  const one = ["1", "USD", "fixed"]
+  expect(yield* frozen("receipts")).toEqual([one, [null, null, null]])
+  yield* scanTo(140, token(131, 5_000n))
+  expect(yield* frozen("receipts")).toEqual([one, [null, null, null], one])
 })
 
 test("what pays for a quote in the account's currency has the quote's rate, other money the one of now", function* () {

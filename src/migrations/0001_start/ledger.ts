@@ -76,7 +76,8 @@ export const ledger = [
     CHECK (listed IS NOT NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
   ) STRICT, WITHOUT ROWID`,
   `CREATE INDEX receipts_booked ON receipts (mode, account_id, block_time) WHERE ${isBooked}`,
-  "CREATE INDEX receipts_unrated ON receipts (chain) WHERE rate_currency IS NULL AND canonical = 1",
+  `CREATE INDEX receipts_unrated ON receipts (chain)
+   WHERE rate_currency IS NULL AND canonical = 1 AND listed IS NOT NULL`,
   // What counts first comes first: settlement reads so many rows of each kind, in this order.
   `CREATE INDEX receipts_payment
    ON receipts (payment_id, listed, canonical DESC, corroborated DESC, block_number, place, position)`,
