@@ -16,12 +16,13 @@ import { nativeToken } from "../Domain/Currency.ts"
 import { deadline, isEnded, longestWaitElsewhere, type Payment } from "../Domain/Payment.ts"
 import { finalBlock, requirementOf, type Scan } from "../Domain/Receipt.ts"
 import { Outbox } from "../Events/Outbox.ts"
+import { pricesOf } from "../Quotes/frozenRates.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { apartOf } from "./exceptionContents.ts"
-import { freezeReceipts, pricesOf } from "./frozenRates.ts"
+import { freezeReceipts } from "./freezeReceipts.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, finalWhenCompared, type Horizon, overBefore, undone } from "./statusMachine.ts"
@@ -175,7 +176,7 @@ export const settlementLayer = Layer.effect(
       const isOpen = yield* Receipts.anyAwaited(tx, network, ids, final)
       const through = isOpen ? above : reconciled
       // Last: small transfers that complete a payment are listed by now.
-      yield* freezeReceipts(prices, now)
+      yield* freezeReceipts({ now, prices })
       tx.afterCommit(() => {
         reorgsSettledTo.set(key, through)
         scanned.add(network.mode)

@@ -1,10 +1,10 @@
 /** The tables `collected` and `gas`: what was moved away from receiving addresses, and what that cost, as a broadcast has accounted for it. */
 import { Effect } from "effect"
 import { type ChainName, type Mode, type Network, networkKey } from "../../Domain/Chain.ts"
-import { nativeToken } from "../../Domain/Currency.ts"
+import { type Fiat, nativeToken } from "../../Domain/Currency.ts"
 import type { AccountId, PaymentId } from "../../Domain/Ids.ts"
+import { type PricedMoment, rateNow } from "../../Quotes/frozenRates.ts"
 import { type Db, execute } from "../../Sql.ts"
-import { accountRate, type PricedMoment } from "../frozenRates.ts"
 
 export interface CollectedTransfer {
   readonly hash: string
@@ -22,6 +22,19 @@ export interface CollectedTransfer {
   /** Of the address's own transaction; absent for an authorization, which another address carries. */
   readonly nonce?: number | undefined
 }
+
+/** The rate of an account's token now. `at`: of the block, Unix seconds. */
+const accountRate = (
+  db: Db,
+  { now, prices }: PricedMoment,
+  account: AccountId | undefined,
+  symbol: string,
+  at: number
+) =>
+  Effect.map(
+    db.get<{ currency: Fiat | null }>("SELECT currency FROM shops WHERE account_id = ?", [account ?? ""]),
+    (shop) => rateNow(prices, symbol, shop?.currency ?? "USD", at, now)
+  )
 
 /** Adds transfers; those that are there already stay as they are. Gives how many are new. */
 export const add = (

@@ -115,7 +115,7 @@ export const recordCollected = operation({
     const repo = yield* lazily(() => import("./CollectedRepo.ts"))
     const { Tx, Writer } = yield* lazily(() => import("../../Sql.ts"))
     const writer = yield* Writer
-    const { pricesOf } = yield* lazily(() => import("../frozenRates.ts"))
+    const { pricesOf } = yield* lazily(() => import("../../Quotes/frozenRates.ts"))
     const moment = { now: yield* Clock.currentTimeMillis, prices: yield* pricesOf }
     const given = transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }))
     const paid = gas.map(({ wei, ...transaction }) => ({ ...transaction, wei: `${wei}` }))
