@@ -14,18 +14,20 @@ const unions = {
   PaymentStatus: ({ schemas }) => schemas.Payment.properties.status,
   FailureReason: ({ schemas }) => schemas.Payment.properties.failureReason,
   EventKind: ({ schemas }) => schemas.WebhookEvent.properties.event,
+  RefundStatus: ({ schemas }) => schemas.Refund.properties.status,
   ExceptionKind: ({ schemas }) => schemas.PaymentException.properties.kind,
   DeliveryStatus: ({ schemas }) => schemas.Delivery.properties.status,
   DeliveryFilter: ({ queries }) => queries.ListDeliveries.find(({ name }) => name === "status").schema
 }
 const responses = [
-  ...["Payment", "AccountedPayment", "PaymentPage", "Refund", "PaymentException", "ExceptionPage", "Quote"],
+  ...["Payment", "AccountedPayment", "PaymentPage", "Refund", "RefundPage", "RefundedPart"],
+  ...["PaymentException", "ExceptionPage", "Quote"],
   ...["WebhookEndpoint", "WebhookEndpointList", "DeletedWebhookEndpoint", "DeliveryAttempt", "Delivery"],
   ...["DeliveryWithAttempts", "DeliveryPage", "Redelivered", "RedeliveredSome", "WebhookEvent"]
 ]
 const bases = { AccountedPayment: "Payment", DeliveryWithAttempts: "Delivery" }
 const requests = [
-  ...["CreatePayment", "RefundPayment", "ResolveException", "CreateQuote", "CreateWebhookEndpoint"],
+  ...["CreatePayment", "RefundPayment", "NameRefund", "ResolveException", "CreateQuote", "CreateWebhookEndpoint"],
   ...["ChangeWebhookEndpoint", "Redeliver", "RedeliverSome"]
 ]
 
@@ -42,6 +44,7 @@ export const clientTypes = async (root) => {
   const queries = {
     ListPayments: queryOf("/v1/payments"),
     ListExceptions: queryOf("/v1/exceptions"),
+    ListRefunds: queryOf("/v1/refunds"),
     ListDeliveries: queryOf("/v1/deliveries")
   }
   const literals = (values) => values.map((value) => JSON.stringify(value)).join(" | ")

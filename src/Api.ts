@@ -2,7 +2,7 @@ import { HttpApi } from "@effect/platform"
 import { EventsApi } from "./Events/Api.ts"
 import { DocumentsApi, HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
-import { ExceptionsApi } from "./Payments/decisions/Api.ts"
+import { ExceptionsApi, RefundsApi } from "./Payments/decisions/Api.ts"
 import { QuotesApi } from "./Quotes/Api.ts"
 import { WebhooksApi } from "./Webhooks/Api.ts"
 import { DeliveriesApi } from "./Webhooks/queue/Api.ts"
@@ -11,6 +11,7 @@ import { DeliveriesApi } from "./Webhooks/queue/Api.ts"
 export const Api = HttpApi.make("tilld")
   .add(PaymentsApi)
   .add(ExceptionsApi)
+  .add(RefundsApi)
   .add(WebhooksApi)
   .add(DeliveriesApi)
   .add(QuotesApi)

@@ -2,7 +2,7 @@
  * Payments, as their owners create and read them. `create` checks what this installation offers, takes an address, locks the
  * quote, and stores the payment with its event in one transaction: when it returns, the payment is stored, its address is
  * watched and its webhooks are queued. What happens to a payment afterwards is up to settlement (`Payments/Settlement.ts`)
- * and operators (`Payments/operatorDecisions.ts`). Called by the HTTP handlers (`Payments/Http.ts`).
+ * and operators (`Payments/decisions/`). Called by the HTTP handlers (`Payments/Http.ts`).
  */
 import { BigDecimal, Context, Data, Duration, Effect, Layer } from "effect"
 import { keepWithin } from "./Auth/UsageRepo.ts"

@@ -13,7 +13,7 @@ import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { makeWithoutKey } from "./Http/withoutKey.ts"
 import { inRanges } from "./lib/IpRange.ts"
 import { makePages } from "./Pages.ts"
-import { exceptionHandlers } from "./Payments/decisions/Http.ts"
+import { exceptionHandlers, refundHandlers } from "./Payments/decisions/Http.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
 import { Settings } from "./Settings.ts"
@@ -41,6 +41,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const handlers: AllHandlers<typeof Api> = {
         payments: yield* paymentHandlers,
         exceptions: yield* exceptionHandlers,
+        refunds: yield* refundHandlers,
         webhooks: yield* webhookHandlers,
         deliveries: yield* deliveryHandlers,
         quotes: yield* quoteHandlers,

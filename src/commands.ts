@@ -15,7 +15,7 @@ import { listen } from "./commands/listen.ts"
 import { complain, print, table } from "./commands/Output.ts"
 import { askFor, commandOf, commandWith, decoded } from "./commands/operationCommand.ts"
 import { common, controlTargetOf } from "./commands/options.ts"
-import { amountsAt, paymentsCommand } from "./commands/payments.ts"
+import { amountsAt, paymentsCommand, refundsCommand } from "./commands/payments.ts"
 import { restoreCommand } from "./commands/restore.ts"
 import { sandbox, triggerCommand } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
@@ -157,6 +157,7 @@ export const tilld = Command.make("tilld").pipe(
     accountsCommand,
     loginCommand,
     paymentsCommand,
+    refundsCommand,
     webhooksCommand,
     listen,
     triggerCommand,
@@ -186,6 +187,7 @@ export const commandNames: CommandNames = {
     keys: namesOf(keys),
     accounts: namesOf(accountsCommand),
     payments: namesOf(paymentsCommand),
+    refunds: namesOf(refundsCommand),
     webhooks: namesOf(webhooksCommand),
     addresses: namesOf(addresses),
     wallet: namesOf(wallet),

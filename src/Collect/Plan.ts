@@ -8,7 +8,7 @@ import { wordlist } from "@scure/bip39/wordlists/english"
 import { Schema } from "effect"
 import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
-import { exceptionIdForm } from "../Domain/Ids.ts"
+import { exceptionIdForm, RefundId } from "../Domain/Ids.ts"
 import { must } from "../lib/annotations.ts"
 import { canonicalJson } from "../lib/Json.ts"
 
@@ -56,8 +56,9 @@ export const PlannedMove = Schema.Struct({
   index: Index,
   /** Where it goes, unless that is the plan's destination: to whom a refund is sent. */
   to: Schema.optionalWith(Address, { exact: true }),
-  /** The exception that it sends back. */
-  refund: Schema.optionalWith(
+  /** The refund that it pays, and the exception whose money that is. */
+  refund: Schema.optionalWith(must("be the id of a refund", RefundId), { exact: true }),
+  exception: Schema.optionalWith(
     text("the id of an exception", (id) => exceptionIdForm.test(id)),
     { exact: true }
   ),
@@ -83,7 +84,7 @@ export const mostMoves = 5_000
 /** Seconds that the heads of two providers may be apart when a plan is made. */
 export const mostApart = 3_600
 
-export const planFormat = "tilld sweep plan 1"
+export const planFormat = "tilld sweep plan 2"
 
 const fields = {
   format: must(`be "${planFormat}", which tilld sweep plan writes`, Schema.Literal(planFormat)),

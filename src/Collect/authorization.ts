@@ -79,17 +79,17 @@ export interface Authorization {
 
 /**
  * The nonce follows from the plan: signed twice, a plan has the same authorizations, and each is used once. That of a refund
- * follows from what it sends back: however many plans have it, one of them pays.
+ * follows from the refund's id, whatever its amount: however many plans have it, one of them pays.
  */
 export const authorizationNonce = (
   { chainId, digest }: Pick<Plan, "chainId" | "digest">,
   { contract }: Pick<PlannedToken, "contract">,
-  { amount, refund }: Pick<PlannedMove, "amount" | "refund">,
+  { refund }: Pick<PlannedMove, "refund">,
   place: number
 ): Hex =>
   refund === undefined
     ? keccak256(encodePacked(["bytes32", "uint256"], [digest as Hex, BigInt(place)]))
-    : keccak256(toHex(`tilld refund ${chainId} ${contract.toLowerCase()} ${refund} ${amount}`))
+    : keccak256(toHex(`tilld refund ${chainId} ${contract.toLowerCase()} ${refund}`))
 
 /** What the holder signs, as EIP-712 has it. */
 export const typedData = (

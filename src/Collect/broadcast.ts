@@ -9,12 +9,13 @@ import { getTransactionCount, nonceAt } from "../Chains/rpc/balanceMethods.ts"
 import { getHead, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { type PricedHead, sendRawTransaction } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
+import type { RefundId } from "../Domain/Ids.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import type { PlannedRefund } from "./candidates.ts"
 import type { Pursued } from "./facts.ts"
 import { gwei } from "./fees.ts"
 import { type Journal, type JournalLine, openJournal } from "./journal.ts"
-import type { Plan } from "./Plan.ts"
+import { type Plan, type PlannedMove, receiverOf } from "./Plan.ts"
 import { accountFor, type Beginning } from "./reconcile.ts"
 import { type Ready, type Signed, verifySigned, withoutMoves } from "./Signed.ts"
 import { checkStanding, findMined, foreignProblem, type HeldBack, type MinedAt } from "./standing.ts"
@@ -279,20 +280,38 @@ const withheld = (ready: ReadonlyArray<Ready>, paid: ReadonlySet<number>, due: R
   })
 }
 
+/** The transfer of a plan that pays a refund. */
+export interface PayingMove extends Pick<PlannedMove, "amount" | "exception" | "way"> {
+  readonly refund: RefundId
+  readonly place: number
+  readonly to: string
+}
+
+/** The transfers of a plan that pay refunds, of those that are meant. */
+export const payingTransfers = (plan: Plan, isMeant: (place: number) => boolean): ReadonlyArray<PayingMove> =>
+  plan.moves.flatMap((move, place) => {
+    const { amount, exception, refund, way } = move
+    return refund === undefined || !isMeant(place)
+      ? []
+      : [{ refund, place, way, amount, to: receiverOf(plan, move), ...(exception === undefined ? {} : { exception }) }]
+  })
+
 /**
  * Sends a signed plan to its end. Its account is in the journal when it returns, and is given again once nothing is left to do.
  * What was begun goes on, whatever has happened since, without refunds that are no longer owed and authorizations that have ended.
  *
  * @param check before anything is sent: fails where it is not to be. Gives which of the refunds that are not paid yet are not owed,
  *   and why, and what has to stay at the addresses where nothing was begun
+ * @param begin records the refunds that are sent from now on; fails where one is not owed, and then nothing is sent
  */
-export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
+export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R, E2, R2>(
   access: ChainAccess,
   { journalPath, onProgress, patience, signed, xpub }: BroadcastRequest,
   check: (
     unpaid: ReadonlyArray<PlannedRefund>,
     wasBegun: boolean
-  ) => Effect.Effect<{ readonly notOwed: ReadonlyMap<string, string>; readonly held: HeldBack }, E, R>
+  ) => Effect.Effect<{ readonly notOwed: ReadonlyMap<string, string>; readonly held: HeldBack }, E, R>,
+  begin: (refunds: ReadonlyArray<PayingMove>, wasSent: boolean) => Effect.Effect<unknown, E2, R2>
 ) {
   const { plan } = signed
   const whole = yield* verifySigned(signed)
@@ -318,8 +337,8 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   const unpaid = () => {
     const places = (begun ?? whole).flatMap(({ moves }, at) => (paid.has(at) ? [] : moves))
     const moves = places.flatMap((place) => plan.moves[place] ?? [])
-    return moves.flatMap(({ address, amount, index, refund: id, token: currency = plan.coin }) =>
-      id === undefined ? [] : [{ id, address, index, currency, amount: BigInt(amount) }]
+    return moves.flatMap(({ address, amount, exception, index, refund: id, token: currency = plan.coin }) =>
+      id === undefined ? [] : [{ id, of: exception ?? id, exception, address, index, currency, amount: BigInt(amount) }]
     )
   }
   if (begun !== undefined && unpaid().length > 0) {
@@ -346,7 +365,13 @@ export const broadcast = Effect.fn("Collect.broadcast")(function* <E, R>(
   )
   const stays = withheld(ready, paid, due)
   const beginning = { checksum: signed.checksum, left, block, before }
-  if (start === undefined) yield* journal.add({ event: "begun", ...beginning })
+  const wasSent = start !== undefined
+  // Recorded before anything is sent: from then on no other decision is made on their money.
+  yield* begin(
+    payingTransfers(plan, (place) => due[place] === true || (wasSent && !reasons[place])),
+    wasSent
+  )
+  if (!wasSent) yield* journal.add({ event: "begun", ...beginning })
   const all = ready.map((ready, place): Progress => {
     const isWithheld = stays[place] === true
     const state = isWithheld ? "lost" : "open"

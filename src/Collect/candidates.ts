@@ -7,6 +7,7 @@ import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { nativeToken } from "../Domain/Currency.ts"
+import type { RefundId } from "../Domain/Ids.ts"
 import type { PriceOf } from "../Domain/Quote.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { awaitedText, byAddress, heldAt, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
@@ -16,15 +17,20 @@ import { type Asset, assetsOf, holdingKey, readHoldings } from "./holdings.ts"
 import type { LeftOut } from "./Plan.ts"
 import { gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
 
-/** An open exception whose money goes back. */
+/** A refund that a plan pays: of an open exception, or one that was noted for a receiver. */
 export interface PlannedRefund {
-  readonly id: string
+  readonly id: RefundId
+  /** As it was asked for: `exc_…` or `ref_…`. */
+  readonly of: string
+  readonly exception?: string | undefined
+  /** Who gets it; otherwise the plan's destination. */
+  readonly to?: string | undefined
   readonly address: string
   readonly index: number
   readonly currency: string
   readonly amount: bigint
   /** How many transactions that the address has sent tilld has noted; 0 if absent. */
-  readonly notedTransactions?: number
+  readonly notedTransactions?: number | undefined
   /** Base units of the currency at the address that count for its payment; 0 if absent. */
   readonly kept?: bigint
   /** Why it is not decided on yet. */
@@ -56,7 +62,7 @@ export interface Candidate {
   readonly index: number
   readonly asset: Asset
   readonly amount: bigint
-  readonly refund?: string
+  readonly refund?: PlannedRefund
 }
 
 /** A candidate that the chain would move, and the gas of its own transaction. */
@@ -139,7 +145,7 @@ export const uncovered = Effect.fn("Collect.uncovered")(function* (
   const heads = yield* readingBy(access, { mustBeTwo: true }, (client) => readHead(client, assets, addresses))
   const found = new Map<string, string>()
   const taken = new Map<string, bigint>()
-  for (const { address, amount, currency, id, kept = 0n, notedTransactions = 0, undecidable } of refunds) {
+  for (const { address, amount, currency, id, kept = 0n, notedTransactions = 0, of: name, undecidable } of refunds) {
     const key = holdingKey(currency, address)
     const { mostGas } = chainTraits[access.chain.chain]
     // What was noted of the address may have paid its gas out of the coin that counts.
@@ -148,10 +154,10 @@ export const uncovered = Effect.fn("Collect.uncovered")(function* (
     const has = heads.map(({ holdings }) => (holdings.get(key) ?? before) - before)
     const free = has.reduce((least, one) => (one > least ? least : one > 0n ? one : 0n), amount)
     const shown = (of: bigint) => formatUnits(of, assets.find(({ symbol }) => symbol === currency)?.decimals ?? 0)
-    if (undecidable !== undefined) found.set(id, `${id} waits: ${undecidable}`)
+    if (undecidable !== undefined) found.set(id, `${name} waits: ${undecidable}`)
     else if (free >= amount) taken.set(key, before + amount)
     else {
-      const why = `${id} is ${shown(amount)} ${currency}, and ${address} has ${shown(free)} for it, beside what counts for its payment: look in a block explorer, send it back with another wallet unless it was sent, and note that by tilld payments refunded ${id} --tx HASH`
+      const why = `${name} is ${shown(amount)} ${currency}, and ${address} has ${shown(free)} for it, beside what counts for its payment: look in a block explorer, send it back with another wallet unless it was sent, and note that by tilld payments refunded ${name} --tx HASH`
       found.set(id, why)
     }
   }
@@ -165,24 +171,25 @@ export const chooseRefunds = Effect.fnUntraced(function* (
 ) {
   const wallet = hdWallet(xpub)
   const movable: Array<Candidate> = []
-  for (const { address, amount, currency, id, index } of refunds) {
+  for (const refund of refunds) {
+    const { address, amount, currency, index, of: name } = refund
     const asset = assets.find(({ symbol }) => symbol === currency)
     if (asset === undefined) {
       return yield* collectRefusal(
-        `${id} is of ${currency}, which tilld does not move on this chain: send it back by hand`
+        `${name} is of ${currency}, which tilld does not move on this chain: send it back by hand`
       )
     }
     if (wallet.address(index) !== address) {
-      return yield* collectRefusal(`${id} is at ${address}, of another wallet: ${nameKey}`)
+      return yield* collectRefusal(`${name} is at ${address}, of another wallet: ${nameKey}`)
     }
-    movable.push({ address, index, asset, amount, refund: id })
+    movable.push({ address, index, asset, amount, refund })
   }
   return { movable, leftOut: [] }
 })
 
 const transferOf = ({ destination }: PlanRequest, { address, amount, asset, refund }: Candidate): PossibleTransfer => ({
   from: address,
-  to: destination,
+  to: refund?.to ?? destination,
   contract: asset.contract,
   // All of a coin's balance cannot be sent, and its gas does not depend on the amount.
   amount: asset.contract === undefined && refund === undefined ? 1n : amount

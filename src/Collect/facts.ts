@@ -124,7 +124,10 @@ export const readFacts = Effect.fnUntraced(function* (client: RpcClient, plan: P
   const headers = yield* sendInBatches(client, blocks.map(getHeader), 20)
   const times = new Map(headers.map(({ number, time }) => [number, time]))
   const timeOf = (block: number): number => times.get(block) ?? head.time
-  return { receipts, madeBy, holdings, used, timeOf, own: new Set(own.map(({ transactionHash }) => transactionHash)) }
+  return {
+    ...{ receipts, madeBy, holdings, used, timeOf, headTime: head.time },
+    own: new Set(own.map(({ transactionHash }) => transactionHash))
+  }
 })
 
 export type BroadcastFacts = Effect.Effect.Success<ReturnType<typeof readFacts>>

@@ -5,13 +5,16 @@
 import { Array as Arr, BigDecimal, Effect, Either } from "effect"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
+import { readContractViews } from "../Chains/rpc/contractViews.ts"
 import { getHead, getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/methods.ts"
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
+import { isSameAddress } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { usdOf, usdText } from "../Domain/Quote.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { byAddress, heldAt } from "../Payments/addresses/receivedPayment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
+import { authorizationNonce, isUsed, usedView } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"
 import {
   type Candidate,
@@ -36,6 +39,7 @@ import {
   type PlannedMove,
   type PlannedToken,
   planFormat,
+  tokenOf,
   type Unsigned
 } from "./Plan.ts"
 import { planProblem } from "./planChecks.ts"
@@ -117,7 +121,7 @@ const isSignedCheaper = (basis: Basis, moves: ReadonlyArray<Movable>, extraGas: 
   return signed * costs.price + batches * BigInt(costs.dataFees.batch) <= plain
 }
 
-/** The way for a token. Refunds are signed where one of two providers shows that: their nonce is the exception's, and pays once. */
+/** The way for a token. Refunds are signed where one of two providers shows that: their nonce is the refund's, and pays once. */
 const wayOf = Effect.fnUntraced(function* (
   access: ChainAccess,
   basis: Basis,
@@ -186,7 +190,9 @@ const movesOf = (basis: Basis, ways: ReadonlyArray<WayOfToken>, own: Arr.NonEmpt
     if (why !== undefined && refund === undefined) return Either.left(leftOutOf(one, why))
     const move = {
       ...(isCoin ? {} : { token: asset.symbol }),
-      ...(refund === undefined ? {} : { refund }),
+      ...(refund === undefined ? {} : { refund: refund.id }),
+      ...(refund?.exception === undefined ? {} : { exception: refund.exception }),
+      ...(refund?.to === undefined || isSameAddress(refund.to, basis.request.destination) ? {} : { to: refund.to }),
       ...{ address, index, amount: `${amount}` }
     }
     if (way?.extraGas !== undefined) {
@@ -238,13 +244,31 @@ const readNonces = Effect.fnUntraced(function* (
   return new Map(all.map((address, i) => [address, counts[i] ?? 0]))
 })
 
-/** Refuses refunds that were paid by an authorization already. */
+/** Refuses refunds that were paid by an authorization already, also where this plan pays without one. */
 const refuseUsed = Effect.fnUntraced(function* (access: ChainAccess, plan: Plan) {
   const used = yield* reading(access, (client) => readUsed(client, plan))
-  const sent = plan.moves.find((_, place) => used.get(place) === true)
+  const plain = plan.moves.flatMap((move, place) => {
+    const token = move.refund && move.way === "token" && tokenOf(plan, move)
+    if (!token) return []
+    return [{ move, view: usedView(token.contract, move.address, authorizationNonce(plan, token, move, place)) }]
+  })
+  const parts = yield* Effect.forEach(
+    Arr.chunksOf(plain, 200),
+    (part) =>
+      reading(access, (client) =>
+        readContractViews(
+          client,
+          Arr.map(part, ({ view }) => view)
+        )
+      ),
+    { concurrency: 1 }
+  )
+  // Most tokens without authorizations have no such function.
+  const results = parts.flat()
+  const sent = plan.moves.find((_, place) => used.get(place) === true) ?? plain.find((_, i) => isUsed(results[i]))?.move
   if (sent === undefined) return
   return yield* collectRefusal(
-    `${sent.refund} was sent back already, by an authorization of ${sent.address}: look there in a block explorer, and note it by tilld payments refunded ${sent.refund} --tx HASH`
+    `${sent.exception ?? sent.refund} was sent back already, by an authorization of ${sent.address}: look there in a block explorer, and note it by tilld payments refunded ${sent.exception ?? sent.refund} --tx HASH`
   )
 })
 
@@ -269,7 +293,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const addresses = [...new Set(candidates.map(({ address }) => address))]
   const { head, holdings } = yield* readAtHead(access, [coin], [...addresses, sponsor])
   const nonces = yield* readNonces(access, head.number, addresses, sponsor)
-  for (const { address, id, notedTransactions: noted = 0 } of refunds) {
+  for (const { address, notedTransactions: noted = 0, of: id } of refunds) {
     const sent = nonces.get(address) ?? 0
     const why = `${address} has sent ${quantityText(sent, "transaction")}, and tilld knows of ${noted}: one of them may have sent ${id} back already. Run the broadcast that sent it to its end. If there is none, or it failed, look in a block explorer, send the refund with another wallet unless it was sent, and note it by tilld payments refunded ${id} --tx HASH`
     if (sent > noted) return yield* collectRefusal(why)
@@ -317,7 +341,7 @@ export const makePlan = Effect.fn("Collect.makePlan")(function* (access: ChainAc
   const dear = simulated.movable.flatMap((one) => {
     const way = ways.find(({ token }) => token.symbol === one.asset.symbol)
     const why = worthless(basis, one, presentCost(one, costs, way))
-    return one.refund && why ? [`${one.refund}: ${why}`] : []
+    return one.refund && why ? [`${one.refund.of}: ${why}`] : []
   })
   return { plan, seesFees: simulated.seesFees, dear: dear.join("; ") }
 })

@@ -86,7 +86,10 @@ const moveProblem = (plan: Plan, move: PlannedMove): string | undefined => {
 const name = /^[A-Za-z0-9._-]{1,64}$/
 
 const nameProblem = ({ chain, coin, moves, tokens }: Plan): string | undefined => {
-  const names = [...tokens.map(({ symbol }) => symbol), ...moves.flatMap(({ refund }) => refund ?? [])]
+  const names = [
+    ...tokens.map(({ symbol }) => symbol),
+    ...moves.flatMap(({ exception, refund }) => [exception ?? [], refund ?? []].flat())
+  ]
   const wrong = names.find((each) => !name.test(each))
   if (wrong !== undefined) return `The plan has a name that is none: ${shownLine(JSON.stringify(wrong), 80)}.`
   if (coin !== chainTraits[chain].nativeToken)
@@ -160,7 +163,7 @@ const shapeProblem = (plan: Plan): string | undefined => {
     return `The plan's authorizations would be valid until ${iso(plan.validBefore * 1000)}: too long.`
   }
   const refunds = plan.moves.flatMap(({ refund }) => refund ?? [])
-  if (new Set(refunds).size < refunds.length) return "The plan sends one exception back twice: make a new one."
+  if (new Set(refunds).size < refunds.length) return "The plan pays one refund twice: make a new one."
   return transactionProblem(plan)
 }
 
@@ -183,7 +186,7 @@ const receiverProblem = (
   return refundTo.some((customer) => isSameAddress(`0x${customer.replace(/^0x/i, "")}`, to))
     ? undefined
     : // Without the address, which would be copied from here.
-      `The refund of ${first.refund} goes to an address that is not in sweep.allow, nor given with --allow or --refund-to: give the customer's whole address with --refund-to, from your own note.`
+      `The refund of ${first.exception ?? first.refund} goes to an address that is not in sweep.allow, nor given with --allow or --refund-to: give the customer's whole address with --refund-to, from your own note.`
 }
 
 const feeProblem = (plan: Plan, { feeCeiling: ceiling, totalFeeCeiling: most }: SigningLimits): string | undefined => {

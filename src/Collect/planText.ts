@@ -49,7 +49,9 @@ const receiverLines = (plan: Plan): ReadonlyArray<readonly [string, string]> =>
     [role === "refund" ? "Refund to" : "To", address] as const,
     ...(role === "collected"
       ? [["", totalsText(plan, moves)] as const]
-      : moves.map((move) => ["", `${totalsText(plan, [move])}, the refund of ${move.refund}`] as const))
+      : moves.map(
+          (move) => ["", `${totalsText(plan, [move])}, the refund of ${move.exception ?? move.refund}`] as const
+        ))
   ])
 
 /** Wei that the sponsor sends to addresses for their gas. */

@@ -4,6 +4,7 @@ import { getAddress, zeroAddress } from "viem"
 import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
+import { RefundId } from "../Domain/Ids.ts"
 import { iso } from "../lib/moment.ts"
 import { type BroadcastFacts, feeOf, type Pursued, readFacts, transfersOf } from "./facts.ts"
 import { holdingKey } from "./holdings.ts"
@@ -14,17 +15,19 @@ const Units = Schema.String.pipe(Schema.pattern(/^\d{1,78}$/))
 /** What the account of a broadcast says; all amounts are in base units. */
 export const SweepResult = Schema.Struct({
   digest: Schema.String,
-  /** What went from an address to its receiver; `amount` is what was received, `refund` the exception that it sends back. */
+  /** What went from an address to its receiver; `amount` is what was received, `refund` what it pays. */
   transfers: Schema.Array(
     Schema.Struct({
       ...{ hash: Schema.String, place: Schema.NonNegativeInt, address: Schema.String, to: Schema.String },
-      ...{ currency: Schema.String, amount: Units, refund: Schema.optional(Schema.String) },
+      ...{ currency: Schema.String, amount: Units, refund: Schema.optional(RefundId) },
       /** The time of its block, Unix seconds. */
       at: Schema.NonNegativeInt,
       /** Of the address's own transaction. */
       nonce: Schema.optional(Schema.NonNegativeInt)
     })
   ),
+  /** The refunds that were begun and are not sent any more. */
+  unsent: Schema.Array(RefundId),
   /** What each transaction of the broadcast has paid, also those that failed or brought gas to an address: wei. */
   gas: Schema.Array(
     Schema.Struct({
@@ -132,6 +135,7 @@ const accountBy = (
   const senders = new Map(all.flatMap((one) => one.ready.moves.map((place) => [place, one] as const)))
   const differences: Array<SweepDifference> = []
   const transfers: Array<SweptTransfer> = []
+  const unsent: Array<RefundId> = []
   const received: Array<readonly [currency: string, amount: bigint]> = []
   for (const [place, move] of plan.moves.entries()) {
     const { nonce, refund, token: currency = plan.coin } = move
@@ -142,7 +146,7 @@ const accountBy = (
     if (lacks > 0n) {
       const one = senders.get(place)
       const isSigned = move.way === "authorization"
-      const mayCome = one?.step !== undefined && (isSigned || one.isWithheld)
+      const mayCome = one?.step !== undefined && (isSigned ? facts.headTime < plan.validBefore : one.isWithheld)
       const until = isSigned ? ` until ${iso(plan.validBefore * 1000)}` : ""
       const warning = mayCome ? `; it was sent, and may still be made${until}: do not pay it otherwise before` : ""
       const why = facts.used.get(place)
@@ -151,6 +155,8 @@ const accountBy = (
           ? "it was left out"
           : `it was not moved: its transaction failed, or was given up${warning}`
       differences.push({ address, currency, amount: `${lacks}`, why: done ? "its token kept it as a fee" : why })
+      const isUnsent = !(done || mayCome || facts.used.get(place) || beginning.left.includes(place))
+      if (refund !== undefined && isUnsent) unsent.push(refund)
     }
     if (done === undefined) continue
     const { amount, block, hash } = done
@@ -190,7 +196,7 @@ const accountBy = (
       cameMeanwhile: `${sumOf(own.map(({ came }) => came))}`
     }
   })
-  return { digest: plan.digest, transfers, gas, totals, differences }
+  return { digest: plan.digest, transfers, unsent, gas, totals, differences }
 }
 
 const textOf = (value: unknown): string => JSON.stringify(value)
@@ -208,6 +214,7 @@ export const accountFor = Effect.fn("Collect.accountFor")(function* (
   const isSame = (one: unknown, other: unknown) => textOf(one) === textOf(other)
   const isOfBoth = (one: SweptTransfer) => second.transfers.some((other) => isSame(one, other))
   const gas = first.gas.filter((one) => second.gas.some((other) => isSame(one, other)))
+  const unsent = first.unsent.filter((one) => second.unsent.includes(one))
   const differences: Array<SweepDifference> = Arr.unionWith(first.differences, second.differences, isSame)
   const why = "providers differ on it: run this again, and look in a block explorer if that lasts"
   for (const { address, amount, currency } of first.transfers.filter((one) => !isOfBoth(one))) {
@@ -216,6 +223,6 @@ export const accountFor = Effect.fn("Collect.accountFor")(function* (
   if (differences.length === 0 && !isSame(withoutLater(first.totals), withoutLater(second.totals))) {
     differences.push({ address: plan.sponsor.address, currency: plan.coin, amount: "0", why })
   }
-  const result: SweepResult = { ...first, transfers: first.transfers.filter(isOfBoth), gas, differences }
+  const result: SweepResult = { ...first, transfers: first.transfers.filter(isOfBoth), unsent, gas, differences }
   return result
 })

@@ -90,10 +90,10 @@ const options: Readonly<Record<ReceiverRole, string>> = {
 }
 
 /** What is never said here: the address, which has to come from the operator's own note. */
-const nameOf = ({ moves: [{ refund }, ...more], role }: PlannedReceiver): string =>
+const nameOf = ({ moves: [{ exception, refund }, ...more], role }: PlannedReceiver): string =>
   role === "collected"
     ? "where collected money goes"
-    : `whom ${refund}${more.length === 0 ? " is" : ` and ${quantityText(more.length, "more refund")} are`} sent back to`
+    : `whom ${exception ?? refund}${more.length === 0 ? " is" : ` and ${quantityText(more.length, "more refund")} are`} sent back to`
 
 const askFor = Effect.fnUntraced(function* (receiver: PlannedReceiver) {
   const question = `The address ${nameOf(receiver)}, from your own note (whole, or its last six characters at least): `

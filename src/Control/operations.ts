@@ -19,7 +19,14 @@ import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
 import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
 import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
 import { listReceived, readChain, recordCollected } from "../Payments/addresses/sweepOperations.ts"
-import { acceptMoney, listExceptions, noteRefund } from "../Payments/decisions/decisionOperations.ts"
+import {
+  acceptMoney,
+  dropUnmade,
+  listExceptions,
+  listRefunds,
+  refundMoney
+} from "../Payments/decisions/decisionOperations.ts"
+import { accountRefunds, beginRefunds, owedRefunds } from "../Payments/decisions/sweepRefunds.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import type { Secrets } from "../Secrets.ts"
 import type { Settings } from "../Settings.ts"
@@ -59,6 +66,7 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[listAlerts, showAlertSecret, testAlert],
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
-  ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, noteRefund],
+  ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, refundMoney],
+  ...[listRefunds, dropUnmade, owedRefunds, beginRefunds, accountRefunds],
   ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, listReceived, readChain, recordCollected, readHealth]
 ]

@@ -86,6 +86,15 @@ export const meanings: Readonly<Record<ErrorCode, Meaning>> = {
     message:
       "the money of exc_Pq7cR4wLz9Xh1mDs6tVkBg has 1 of the 10 confirmations that base.live asks for, and a reorg may still take it: decide once it has them"
   },
+  REFUND_UNDER_WAY: {
+    when: "The money is being sent back: signed transfers were begun. The broadcast of the operator accounts for them.",
+    message:
+      "exc_Pq7cR4wLz9Xh1mDs6tVkBg is being sent back as ref_Zk3vQ8nTb5Yw2rLx7cJmHd, by signed transfers: run tilld sweep broadcast to its end"
+  },
+  REFUND_SETTLED: {
+    when: "The refund cannot be changed so: the chain has its transaction, or it was dropped.",
+    message: "ref_Zk3vQ8nTb5Yw2rLx7cJmHd is final: the chain has it"
+  },
   IDEMPOTENCY_KEY_IN_USE: {
     when: "The first request with this `Idempotency-Key` is still in progress. Repeat it after `Retry-After`.",
     message: "A request with this Idempotency-Key is being worked on: ask again in a moment."

@@ -3,6 +3,7 @@ import type { AccountedPayment, EventKind, WebhookEvent } from "../Domain/Event.
 import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
+import type { RefundObject } from "../Domain/Refund.ts"
 import type { CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
 import type { RefundBody, ResolveBody } from "../Payments/decisions/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
@@ -95,18 +96,24 @@ const refund: typeof ResolveBody.Encoded = { action: "refund", txHash: refundTx,
 
 const paymentRefund: typeof RefundBody.Encoded = { amount: "20000000", txHash: refundTx }
 
-const refundedWhileOpen: AccountedPayment = {
-  ...examplePayment,
-  exceptions: [
-    {
-      ...underpaid,
-      refunds: [{ amount: "20000000", txHash: refundTx, refundedAt: "2026-01-31T12:30:00.000Z" }],
-      detectedAt: "2026-01-31T12:30:00.000Z",
-      resolution: "refunded",
-      resolvedAt: "2026-01-31T12:30:00.000Z",
-      resolutionTxHash: refundTx
-    }
-  ]
+const noted: RefundObject = {
+  id: "ref_Zk3vQ8nTb5Yw2rLx7cJmHd",
+  payment: examplePayment.id,
+  status: "noted",
+  chain: "base",
+  currency: "USDC",
+  amount: "20000000",
+  txHash: refundTx,
+  createdAt: "2026-01-31T12:30:00.000Z",
+  changedAt: "2026-01-31T12:30:00.000Z"
+}
+
+const final: RefundObject = {
+  ...noted,
+  status: "final",
+  from: "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf",
+  to: "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF",
+  changedAt: "2026-01-31T12:31:00.000Z"
 }
 
 const accepted: ExceptionObject = { ...lateMoney, resolution: "accepted", resolvedAt: "2026-01-31T15:00:00.000Z" }
@@ -279,9 +286,18 @@ export const operationExamples = {
       }
     }
   },
-  "exceptions.refund": {
-    request: only(paymentRefund, "What had come was sent back"),
-    answers: { 200: only(refundedWhileOpen, "The payment asks for all of it again") }
+  "refunds.create": {
+    request: only(paymentRefund, "What was sent back with another wallet"),
+    answers: { 201: only(noted, "It is recorded, and looked up on the chain") }
+  },
+  "refunds.list": { answers: { 200: only({ data: [final], cursor: null }, "One refund") } },
+  "refunds.get": { answers: { 200: only(final, "The chain has it for good") } },
+  "refunds.name": {
+    request: only({ txHash: refundTx }, "The transaction that sends it"),
+    answers: { 200: only(noted, "It is looked up on the chain") }
+  },
+  "refunds.drop": {
+    answers: { 200: only({ ...noted, status: "failed", problem: "it was dropped by hand" }, "Its money is open again") }
   },
   "webhooks.create": {
     request: only(createEndpoint, "Two kinds of events"),

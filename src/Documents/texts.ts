@@ -46,12 +46,27 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "exceptions.resolve": {
     summary: "Decide on an exception",
     description:
-      "`accept` takes the money of this exception alone: a payment that is not confirmed becomes so by it, with its event, and a confirmed one keeps the surplus. Of `reorged` it means to do without the money, and the payment stays failed. `refund` notes that you have sent the money back with your own wallet, and with which transaction; it pays for nothing any more. The same decision again gets the same answer; with the `txHash` of a refund that was noted without it, it adds that. Other exceptions of the payment stay open, and every decision is an event `payment.exception`."
+      "`accept` takes the money of this exception alone: a payment that is not confirmed becomes so by it, with its event, and a confirmed one keeps the surplus. Of `reorged` it means to do without the money, and the payment stays failed. `refund` notes that you have sent the money back with your own wallet, and with which transaction; it pays for nothing any more; it makes a refund, see there. The same decision again gets the same answer. Other exceptions of the payment stay open, and every decision is an event `payment.exception`."
   },
-  "exceptions.refund": {
-    summary: "Note a refund of an open payment's money",
+  "refunds.create": {
+    summary: "Refund a payment",
     description:
-      "Notes that you have sent back money that counts for a `pending` or `detecting` payment, with your own wallet: from then on it pays for nothing, and `amountReceived` is less by it. The refund is in `exceptions`, as `underpaid` money that is `refunded`. The same `amount` with the same `txHash` again changes nothing; with the `txHash` of a refund that was noted without it, it adds that. What came for a payment that has ended, and what does not count for an open one, is an exception: `POST /v1/exceptions/{id}/resolve`."
+      "Records that money of a payment goes back, of whatever status: what is open as an exception first, then what counts, and never more than came and is left. With `txHash` you have sent it, from any wallet: the chain is asked until it is `final`, or shows that it is not such a transfer. Without, name the transaction later, or let the operator send it with `tilld sweep plan --refund`. Of a `pending` or `detecting` payment it counts no more; a confirmed one stays paid, and `kept` is less by it. The same `txHash` and `amount` again change nothing."
+  },
+  "refunds.list": {
+    summary: "List refunds",
+    description:
+      "The refunds of the account and mode, newest first. Pass `cursor` to get the next page, until it is null."
+  },
+  "refunds.get": { summary: "Get a refund", description: "A refund as it is now." },
+  "refunds.name": {
+    summary: "Name a refund's transaction",
+    description: "For a refund that was recorded without its transaction, or with one that is `not_found`."
+  },
+  "refunds.drop": {
+    summary: "Drop a refund",
+    description:
+      "Ends a refund that was not made, as `failed`: its money is open again, or counts for its payment again. What the chain has shown stays."
   },
   "webhooks.create": {
     summary: "Register a webhook endpoint",
@@ -118,6 +133,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
 export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>, string>> = {
   payments: "Create payments and follow their status.",
   exceptions: "Money that fits no payment: look at it, and decide on it.",
+  refunds: "Money that goes back to customers, and what the chain shows of it.",
   webhooks: "Endpoints that events are sent to.",
   deliveries: "Events on their way to their receivers: what arrived, what failed and why, and how to send it again.",
   quotes: "What an amount is worth in another currency.",

@@ -43,6 +43,8 @@ export const statusOf = {
   EXCEPTION_RESOLVED: 409,
   NOTHING_TO_REFUND: 409,
   MONEY_NOT_CONFIRMED: 409,
+  REFUND_UNDER_WAY: 409,
+  REFUND_SETTLED: 409,
   PAYLOAD_TOO_LARGE: 413,
   UNSUPPORTED_MEDIA_TYPE: 415,
   IDEMPOTENCY_KEY_REUSED: 422,
@@ -100,6 +102,7 @@ export const quotaExceeded = ({ message }: QuotaExceeded) => new ApiError({ code
 const listedAt = {
   payment: "/v1/payments",
   exception: "/v1/exceptions",
+  refund: "/v1/refunds",
   delivery: "/v1/deliveries",
   "webhook endpoint": "/v1/webhooks"
 } as const

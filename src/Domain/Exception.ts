@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { ChainName, Mode } from "./Chain.ts"
 import type { AccountId, PaymentId } from "./Ids.ts"
+import type { RefundedPart } from "./Refund.ts"
 
 /**
  * The kinds of money that need a person's decision.
@@ -65,20 +66,6 @@ export const isCertain = (one: ExceptionContent): boolean =>
 export const isUncorroborated = ({ kind, txHash }: ExceptionContent): boolean =>
   kind === "unattributed" && txHash !== undefined
 
-/** Money of an exception that was sent back at one time. */
-export interface Refund {
-  /** Base units. */
-  readonly amount: bigint
-  /** Unix milliseconds. */
-  readonly at: number
-  /** The transaction that sent it, in lower case, and a note, where they were given. */
-  readonly txHash: string | undefined
-  readonly note: string | undefined
-}
-
-/** Parts in which the money of an exception is sent back at most, the last one apart: all are kept with it. */
-export const mostRefunds = 100
-
 /** An exception as the store keeps it; times in Unix milliseconds. */
 export interface PaymentException extends ExceptionContent {
   /** Order of detection, also the tie-breaker of the list. */
@@ -96,11 +83,11 @@ export interface PaymentException extends ExceptionContent {
   readonly status: ExceptionStatus
   /** Base units of this money that were sent back so far. While the exception is open, `amount` is what is left. */
   readonly sentBack: bigint
-  /** What that was, part by part. */
-  readonly refunds: ReadonlyArray<Refund>
+  /** Its refunds, the oldest first: also those that are under way, and those that have failed. */
+  readonly refunds: ReadonlyArray<RefundedPart>
   readonly openedAt: number
   readonly closedAt: number | undefined
-  /** The transaction that the last decision named, and its note. */
+  /** The transaction that its acceptance named, or that of its last refund; and the note of its acceptance. */
   readonly decisionTx: string | undefined
   readonly note: string | undefined
   /** Counts its changes, from 1 on: each is an event. */
@@ -119,7 +106,7 @@ export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("Noth
   message: Schema.String
 }) {}
 
-/** It is unclear which money was sent back: several exceptions are open, or the named one is not. */
+/** It is unclear which money was sent back: nothing counts for the payment, and several exceptions are open. */
 export class RefundUnclear extends Schema.TaggedError<RefundUnclear>()("RefundUnclear", { message: Schema.String }) {}
 
 /** The transaction cannot prove a payment: the chain does not have it, not deep enough, or cannot be asked. */

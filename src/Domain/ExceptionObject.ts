@@ -8,9 +8,9 @@ import {
   isUncorroborated,
   type PaymentException,
   PublicExceptionKind,
-  type Refund,
   walletPathOf
 } from "./Exception.ts"
+import { type RefundedPart, RefundStatus } from "./Refund.ts"
 
 const optional = { exact: true } as const
 
@@ -18,12 +18,14 @@ const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
 const hash = { pattern: "^0x[0-9a-fA-F]{64}$" }
 const amount = { pattern: "^[1-9][0-9]*$" }
 
-export const RefundObject = Schema.Struct({
-  amount: text("How much was sent back, in the smallest unit.", amount),
-  txHash: Schema.optionalWith(text("The transaction that sent it, as given.", hash), optional),
+const RefundedPartObject = Schema.Struct({
+  id: text("Identifier of the refund.", idPattern("ref")),
+  status: RefundStatus.annotations({ description: "As of the refund: `failed` is not sent back." }),
+  amount: text("How much of this money goes back, in the smallest unit.", amount),
+  txHash: Schema.optionalWith(text("The transaction that sends it.", hash), optional),
   note: Schema.optionalWith(text("The note that was left with it."), optional),
-  refundedAt: timestamp("When it was noted")
-}).annotations({ identifier: "Refund" })
+  refundedAt: timestamp("When it was recorded")
+}).annotations({ identifier: "RefundedPart" })
 
 /** An exception in the API: the same in its own list, in a payment and in an event. */
 export const ExceptionObject = Schema.Struct({
@@ -46,7 +48,7 @@ export const ExceptionObject = Schema.Struct({
     optional
   ),
   refunds: Schema.optionalWith(
-    Schema.Array(RefundObject).annotations({ description: "What was sent back, in order, when anything was." }),
+    Schema.Array(RefundedPartObject).annotations({ description: "Its refunds, the oldest first, when there are any." }),
     optional
   ),
   from: Schema.optionalWith(
@@ -109,8 +111,8 @@ export type OperatorException = typeof OperatorException.Type
 
 // Exceptions as merchants and operators see them.
 
-const refundObject = ({ amount: sent, at, note, txHash }: Refund): typeof RefundObject.Type => ({
-  amount: sent.toString(),
+const partObject = ({ amount: sent, at, id, note, status, txHash }: RefundedPart): typeof RefundedPartObject.Type => ({
+  ...{ id, status, amount: sent.toString() },
   ...(txHash === undefined ? {} : { txHash }),
   ...(note === undefined ? {} : { note }),
   refundedAt: iso(at)
@@ -139,7 +141,7 @@ const commonObject = (exception: PaymentException) => {
     ...{ id, chain, currency },
     amount: amount.toString(),
     ...(status !== "refunded" && sentBack > 0n ? { amountRefunded: sentBack.toString() } : {}),
-    ...(refunds.length === 0 ? {} : { refunds: refunds.map(refundObject) }),
+    ...(refunds.length === 0 ? {} : { refunds: refunds.map(partObject) }),
     detectedAt: iso(openedAt),
     ...(status === "open" ? {} : { resolution: status }),
     ...exceptionDetails(exception)

@@ -8,6 +8,8 @@ export const PaymentId = id("pay", "PaymentId")
 export type PaymentId = typeof PaymentId.Type
 export const QuoteId = id("quote", "QuoteId")
 export type QuoteId = typeof QuoteId.Type
+export const RefundId = id("ref", "RefundId")
+export type RefundId = typeof RefundId.Type
 export const EventId = id("evt", "EventId")
 export type EventId = typeof EventId.Type
 export const EndpointId = id("wh", "EndpointId")
@@ -101,6 +103,18 @@ export const eventId = (payment: PaymentId, kind: string, ordinal: number, said?
 
 /** What the ids of exceptions look like. */
 export const exceptionIdForm = /^exc_[A-Za-z0-9_-]{22,43}$/
+
+/** What the ids of refunds look like. */
+export const refundIdForm = /^ref_[A-Za-z0-9_-]{22,43}$/
+
+export const newRefundId = (): RefundId => RefundId.make(`ref_${randomToken()}`, true)
+
+/**
+ * The id of the `ordinal`-th refund of an exception that a signed plan pays. Derived, never from its amount: after a restore a
+ * plan names the same refund again, and the token refuses the second authorization with its nonce.
+ */
+export const plannedRefundId = (exception: string, ordinal: number): RefundId =>
+  RefundId.make(`ref_${derived("refund", exception, String(ordinal))}`, true)
 
 /** The id of an exception at an address. Derived as well, so that it is the same in a restored database. */
 export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`

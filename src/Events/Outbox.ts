@@ -105,8 +105,15 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
 // What events say of decisions, without their times, which differ after a restore.
 const decisionOf = ({ amountReceived, failureReason, txHash }: Payment): string =>
   JSON.stringify([failureReason, `${amountReceived}`, txHash])
-const saidOf = ({ amount, decisionTx, note, sentBack, status }: PaymentException): string =>
-  JSON.stringify([status, `${amount}`, `${sentBack}`, decisionTx, note])
+const saidOf = ({ amount, decisionTx, note, refunds, sentBack, status }: PaymentException): string =>
+  JSON.stringify([
+    status,
+    `${amount}`,
+    `${sentBack}`,
+    decisionTx,
+    note,
+    refunds.map(({ note, txHash }) => [txHash, note])
+  ])
 
 /** The listeners of each owner and of single payments. */
 const makeListeners = () => {

@@ -20,13 +20,11 @@ import { pricesOf } from "../Quotes/frozenRates.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import * as Exceptions from "./ExceptionsRepo.ts"
-import { apartOf } from "./exceptionContents.ts"
 import { freezeReceipts } from "./freezeReceipts.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import { advance, finalWhenCompared, type Horizon, overBefore, undone } from "./statusMachine.ts"
-import { type Change, receiptsLeft, reportExceptions, storeTransitions, syncUnknown } from "./storeTransitions.ts"
+import { type Change, standingOf, storeTransitions, syncLost } from "./storeTransitions.ts"
 
 /** Payments that one commit may end: a chain that is read again after a day must not block all other writes. */
 const expiryChunk = 100
@@ -125,12 +123,10 @@ export const settlementLayer = Layer.effect(
       now: number,
       receiptsChanged: boolean
     ) {
-      const receipts = yield* receiptsLeft(payment)
+      const { apart, receipts } = yield* standingOf(payment)
       const policies = chains.get(networkKey(payment))?.policies ?? []
       const searched = horizon.searched ?? (yield* Searches.searchedTo(yield* Tx, payment.id))
       const own: Horizon = { ...horizon, searched, requires: requirementOf(policies, payment.usdValue) }
-      const isConfirmed = payment.status === "confirmed"
-      const apart = isConfirmed ? apartOf(payment, yield* Exceptions.ofPayment(yield* Tx, payment.id)) : []
       const failed = undone(payment, receipts, own, now, apart)
       const steps = failed === undefined ? advance(payment, receipts, own, now) : [failed]
       const after = yield* store({ payment, steps, receiptsChanged }, now)
@@ -138,7 +134,7 @@ export const settlementLayer = Layer.effect(
     })
 
     const updateUnknownMoney = Effect.fnUntraced(function* (network: Network, address: string, now: number) {
-      for (const { amount, currency, txHash = "" } of yield* syncUnknown(network, address, now)) {
+      for (const { amount, currency, txHash = "" } of yield* syncLost(network, address, now)) {
         yield* raise({
           message: "money came to an address that a lost copy of the database handed out: tilld payments exceptions",
           about: { ...network, address, amount: amount.toString(), currency, txHash }
@@ -184,11 +180,11 @@ export const settlementLayer = Layer.effect(
       })
     })
 
-    const sentBack = Effect.fnUntraced(function* (payment: Payment) {
+    const refundsChanged = Effect.fnUntraced(function* (payment: Payment) {
       const tx = yield* Tx
       const now = yield* Clock.currentTimeMillis
       const horizon = isEnded(payment.status) ? undefined : yield* horizonOf(tx, payment)
-      if (horizon === undefined) yield* reportExceptions(outbox, payment, now)
+      if (horizon === undefined) yield* store({ payment, steps: [], receiptsChanged: true }, now)
       else yield* settlePayment(payment, { ...horizon, settled: undefined }, now, true)
       const forget = () => void reorgsSettledTo.delete(networkKey(payment))
       // At once for a scan that follows in this commit; after the commit for one that preceded it here.
@@ -266,6 +262,6 @@ export const settlementLayer = Layer.effect(
       }
     }).pipe(Effect.forever, Effect.annotateLogs({ service: "settlement" }))
 
-    return { settle, sentBack, expire }
+    return { settle, refundsChanged, expire }
   })
 )

@@ -1,6 +1,8 @@
-/** The contents of exceptions: one per currency of each transaction, of each block where none is known. */
+/**
+ * The contents of exceptions: one per currency of each transaction, and of each block where none is known. The status machine
+ * shares the rule of open exceptions whose money a confirmed payment was not accepted for.
+ */
 import { sum } from "../Domain/Amount.ts"
-import type { ChainName } from "../Domain/Chain.ts"
 import type { ExceptionContent, ExceptionKind, PaymentException } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
@@ -8,20 +10,14 @@ import type { Receipt } from "../Domain/Receipt.ts"
 /** The key of the exception of a receipt. */
 const keyOf = (
   kind: ExceptionKind,
-  chain: ChainName,
-  { blockNumber, currency, txHash }: Pick<Receipt, "blockNumber" | "currency" | "txHash">
+  { blockNumber, chain, currency, txHash }: Pick<Receipt, "blockNumber" | "chain" | "currency" | "txHash">
 ): string => `${kind}:${chain}:${txHash ?? `block ${blockNumber}`}:${currency}`
 
 /** The exception of `amount` of a receipt. */
-export const exceptionOf = (
-  kind: ExceptionKind,
-  chain: ChainName,
-  receipt: Receipt,
-  amount: bigint
-): ExceptionContent => {
-  const { blockNumber, currency, sender, txHash } = receipt
-  const key = keyOf(kind, chain, receipt)
-  return { kind, chain, txHash, sender, currency, amount, block: txHash === undefined ? blockNumber : undefined, key }
+export const exceptionOf = (kind: ExceptionKind, receipt: Receipt, amount: bigint): ExceptionContent => {
+  const { blockNumber, chain, currency, sender, txHash } = receipt
+  const block = txHash === undefined ? blockNumber : undefined
+  return { kind, chain, txHash, sender, currency, amount, block, key: keyOf(kind, receipt) }
 }
 
 /** Who sent all of them; undefined where there are several. */
@@ -45,8 +41,7 @@ export const mergedByKey = (all: ReadonlyArray<ExceptionContent>): ReadonlyArray
 export const exceptionsOfKind = (
   kind: ExceptionKind,
   receipts: ReadonlyArray<Receipt>
-): ReadonlyArray<ExceptionContent> =>
-  mergedByKey(receipts.map((receipt) => exceptionOf(kind, receipt.chain, receipt, receipt.amount)))
+): ReadonlyArray<ExceptionContent> => mergedByKey(receipts.map((receipt) => exceptionOf(kind, receipt, receipt.amount)))
 
 /** The kinds of exceptions of on-time money: a payment can be accepted for other money, and they stay open. */
 const apartKinds: ReadonlyArray<ExceptionKind> = ["underpaid", "found_late", "unattributed"]
@@ -71,23 +66,21 @@ export const apartOf = (
  * receipts, and the exceptions with the amounts found.
  */
 export const withoutApart = (
-  { chain }: Payment,
   onTime: ReadonlyArray<Receipt>,
   open: ReadonlyArray<ExceptionContent>
 ): { readonly receipts: ReadonlyArray<Receipt>; readonly apart: ReadonlyArray<ExceptionContent> } => {
-  const left = new Map(open.map((one) => [one.key, one]))
+  const left = new Map(open.map((one) => [one.key, one.amount]))
   const apart: Array<ExceptionContent> = []
   const receipts = onTime.flatMap((receipt) => {
     let rest = receipt.amount
     for (const kind of left.size === 0 ? [] : apartKinds) {
-      const key = keyOf(kind, chain, receipt)
-      const one = left.get(key)
-      if (one === undefined || rest === 0n) continue
-      const open = one.amount - rest
-      const part = open < 0n ? one.amount : rest
+      const key = keyOf(kind, receipt)
+      const amount = left.get(key) ?? 0n
+      const part = amount < rest ? amount : rest
+      if (part === 0n) continue
       rest -= part
-      left.set(key, { ...one, amount: open < 0n ? 0n : open })
-      if (part > 0n) apart.push(exceptionOf(kind, chain, receipt, part))
+      left.set(key, amount - part)
+      apart.push(exceptionOf(kind, receipt, part))
     }
     return rest === receipt.amount ? [receipt] : rest > 0n ? [{ ...receipt, amount: rest }] : []
   })
@@ -107,7 +100,7 @@ export const credited = (
   open: ReadonlyArray<ExceptionContent>
 ): Payment => {
   const without = (apart: ReadonlyArray<ExceptionContent>) =>
-    sum(withoutApart(payment, onTime, apart).receipts.map(({ amount }) => amount))
+    sum(withoutApart(onTime, apart).receipts.map(({ amount }) => amount))
   const credit = without(open) - without([...open, ...accepted])
   return credit === 0n ? payment : { ...payment, amountReceived: (payment.amountReceived ?? 0n) + credit }
 }

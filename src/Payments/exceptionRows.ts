@@ -1,8 +1,9 @@
 /** The rows of the table `exceptions` as they are read: with the number of the wallet's account, for the paths of addresses. */
 import { Effect } from "effect"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
-import type { ExceptionKind, ExceptionStatus, PaymentException, Refund } from "../Domain/Exception.ts"
+import type { ExceptionKind, ExceptionStatus, PaymentException } from "../Domain/Exception.ts"
 import type { AccountId, PaymentId } from "../Domain/Ids.ts"
+import { isStanding, type RefundedPart } from "../Domain/Refund.ts"
 import type { Db, Param } from "../Sql.ts"
 
 interface ExceptionRow {
@@ -33,49 +34,57 @@ interface ExceptionRow {
 }
 
 const columns = `sequence, id, address, key, payment_id, account_id, wallet_index, account_number, kind, chain, mode, tx_hash,
-  sender, currency, amount, sent_back, refunds, block_number, opened_at, closed_at, outcome, decision_tx, note, revision`
+  sender, currency, amount, sent_back, block_number, opened_at, closed_at, outcome, decision_tx, note, revision,
+  (SELECT json_group_array(json_object('id', r.id, 'amount', p.amount, 'status', r.status, 'txHash', r.tx_hash,
+     'note', r.note, 'at', r.created_at) ORDER BY r.sequence)
+   FROM refund_parts p JOIN refunds r ON r.id = p.refund_id WHERE p.exception_id = exceptions.id) AS refunds`
 
-interface StoredRefund extends Omit<Refund, "amount"> {
+interface StoredPart extends Omit<RefundedPart, "amount" | "note" | "txHash"> {
   readonly amount: string
+  readonly txHash: string | null
+  readonly note: string | null
 }
 
-/** Refunds as the column holds them. */
-export const refundsText = (refunds: ReadonlyArray<Refund>): string =>
-  JSON.stringify(refunds.map((refund): StoredRefund => ({ ...refund, amount: refund.amount.toString() })))
+const refundsIn = (text: string): ReadonlyArray<RefundedPart> =>
+  (JSON.parse(text) as ReadonlyArray<StoredPart>).map(({ amount, note, txHash, ...part }) => ({
+    ...part,
+    amount: BigInt(amount),
+    txHash: txHash ?? undefined,
+    note: note ?? undefined
+  }))
 
 const withWallet = "LEFT JOIN wallets ON fingerprint = wallet"
 
-const fromRow = (row: ExceptionRow): PaymentException => ({
-  sequence: row.sequence,
-  id: row.id,
-  address: row.address,
-  key: row.key,
-  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
-  account: (row.account_id ?? undefined) as AccountId | undefined,
-  index: row.wallet_index ?? undefined,
-  walletAccount: row.account_number ?? undefined,
-  kind: row.kind,
-  chain: row.chain,
-  mode: row.mode,
-  txHash: row.tx_hash ?? undefined,
-  sender: row.sender ?? undefined,
-  currency: row.currency,
-  amount: BigInt(row.amount),
-  sentBack: BigInt(row.sent_back),
-  refunds: (JSON.parse(row.refunds) as ReadonlyArray<StoredRefund>).map((refund) => ({
-    amount: BigInt(refund.amount),
-    at: refund.at,
-    txHash: refund.txHash,
-    note: refund.note
-  })),
-  block: row.block_number ?? undefined,
-  openedAt: row.opened_at,
-  closedAt: row.closed_at ?? undefined,
-  status: row.outcome ?? "open",
-  decisionTx: row.decision_tx ?? undefined,
-  note: row.note ?? undefined,
-  revision: row.revision
-})
+const fromRow = (row: ExceptionRow): PaymentException => {
+  const refunds = refundsIn(row.refunds)
+  const sent = refunds.findLast((one) => isStanding(one) && one.txHash !== undefined)
+  return {
+    sequence: row.sequence,
+    id: row.id,
+    address: row.address,
+    key: row.key,
+    payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+    account: (row.account_id ?? undefined) as AccountId | undefined,
+    index: row.wallet_index ?? undefined,
+    walletAccount: row.account_number ?? undefined,
+    kind: row.kind,
+    chain: row.chain,
+    mode: row.mode,
+    txHash: row.tx_hash ?? undefined,
+    sender: row.sender ?? undefined,
+    currency: row.currency,
+    amount: BigInt(row.amount),
+    sentBack: BigInt(row.sent_back),
+    refunds,
+    block: row.block_number ?? undefined,
+    openedAt: row.opened_at,
+    closedAt: row.closed_at ?? undefined,
+    status: row.outcome ?? "open",
+    decisionTx: row.decision_tx ?? (row.outcome === "accepted" ? undefined : sent?.txHash),
+    note: row.note ?? undefined,
+    revision: row.revision
+  }
+}
 
 /** The exceptions that `rest` selects. `from`: the table, as the query names it. */
 export const selectExceptions = (db: Db, rest: string, params: ReadonlyArray<Param>, from = "exceptions") =>

@@ -1,6 +1,6 @@
 /**
  * The exceptions of a payment: money that needs a person's decision. Pure functions from the payment and its receipts to
- * the exceptions that there should be; `ExceptionsRepo.sync` opens and closes the stored ones accordingly.
+ * the exceptions that there should be. Called by the fold of a payment's money (`standing.ts`) alone.
  *
  * Everything is recomputed from the receipts each time, so that money that a reorg orphans is no longer among it.
  * Uncorroborated money opens no exception, since an exception invites a refund. Two kinds of it are `unattributed`, which
@@ -81,7 +81,7 @@ const surplus = (
     const beyond = reached - payment.amount
     if (place < completing || beyond <= 0n) continue
     const surplus = place === completing || beyond < amount ? beyond : amount
-    found.push(exceptionOf("overpaid", payment.chain, receipt, surplus))
+    found.push(exceptionOf("overpaid", receipt, surplus))
   }
   return found
 }
@@ -103,7 +103,7 @@ const ofEnded = (
   for (const { amount, firstSeen, receipt } of byAge) {
     const known = firstSeen <= (payment.endedAt ?? 0) && amount <= decided
     if (known) decided -= amount
-    found.push(exceptionOf(known ? "underpaid" : "found_late", payment.chain, receipt, amount))
+    found.push(exceptionOf(known ? "underpaid" : "found_late", receipt, amount))
   }
   return found
 }
@@ -159,7 +159,7 @@ const afterDecision = (
   // Accepted for other money, which is still canonical or was never seen: whatever was found since is further money.
   if (its.some((receipt) => receipt.canonical) || (its.length === 0 && total(known) < needed)) {
     const since = arrivals.filter((arrival) => arrival.firstSeen > endedAt)
-    return since.map(({ amount, receipt }) => exceptionOf("overpaid", payment.chain, receipt, amount))
+    return since.map(({ amount, receipt }) => exceptionOf("overpaid", receipt, amount))
   }
   // A reorg orphaned the transaction: another one completes the payment, or none.
   const instead = crossing(paying, needed)
@@ -187,7 +187,7 @@ export const exceptionsOf = (
   const canonical = receipts.filter((receipt) => receipt.canonical && isEvidence(receipt))
   const onTime = counted(payment, receipts, isEvidence)
   const notLate = new Set(onTimeOf(payment, receipts))
-  const own = withoutApart(payment, onTime, apart)
+  const own = withoutApart(onTime, apart)
   const late = fitting(payment, canonical).filter((receipt) => !receipt.small && !notLate.has(receipt))
   const createdHead = headAtCreation(payment)
   const isWrongToken = ({ blockNumber, chain, currency }: Receipt) =>

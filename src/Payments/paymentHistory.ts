@@ -5,11 +5,12 @@ import type { Receipt } from "../Domain/Receipt.ts"
 import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
 import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
-import type { Db } from "../Sql.ts"
+import { type Db, Reader } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
 import { operatorDelivery } from "../Webhooks/queue/deliveryObject.ts"
+import type { Subject } from "./decisions/accept.ts"
 import * as Exceptions from "./ExceptionListRepo.ts"
-import type { Decided } from "./operatorDecisions.ts"
+import { ofPayment } from "./ExceptionsRepo.ts"
 import type { DecisionView, OperatorPayment, Story } from "./operatorViews.ts"
 import * as Repo from "./PaymentHistoryRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
@@ -20,9 +21,13 @@ export const operatorPayment = (payment: Payment, terms: PaymentTerms): Operator
   ...paymentObject(payment, terms)
 })
 
-export const decisionView = ({ exceptions, payment }: Decided, terms: PaymentTerms): DecisionView => ({
-  ...(payment === undefined ? {} : { payment: operatorPayment(payment, terms) }),
-  exceptions: exceptions.map(operatorException)
+/** A payment with all its exceptions after a decision, or the one exception that was decided on. */
+export const decisionView = Effect.fnUntraced(function* ({ exception, payment }: Subject, terms: PaymentTerms) {
+  const all = payment === undefined ? [] : yield* ofPayment(yield* Reader, payment.id)
+  return {
+    ...(payment === undefined ? {} : { payment: operatorPayment(payment, terms) }),
+    exceptions: (exception === undefined ? all : [exception]).map(operatorException)
+  } satisfies DecisionView
 })
 
 const receiptView = (receipt: Receipt, uncounted: Repo.Uncounted | undefined): Story["receipts"][number] => ({

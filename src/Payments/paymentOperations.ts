@@ -159,7 +159,7 @@ export const abandonPayments = operation({
   refusals: [],
   audit: (given) => ({ ...given }),
   run: Effect.fnUntraced(function* ({ chain, mode, token }) {
-    const { abandon } = yield* lazily(() => import("./operatorDecisions.ts"))
+    const { abandon } = yield* lazily(() => import("./cancellation.ts"))
     return { chain, mode, ...(token === undefined ? {} : { token }), ...(yield* abandon({ chain, mode }, token)) }
   })
 })

@@ -357,8 +357,8 @@ export const undone = (
 ): Step | undefined => {
   if (payment.status !== "confirmed") return undefined
   const orphaned = receipts.filter((receipt) => receipt.chain === payment.chain && !receipt.canonical)
-  const reported = withoutApart(payment, counted(payment, receipts), apart).receipts
-  const left = withoutApart(payment, counted(payment, receipts, isCorroborated), apart).receipts
+  const reported = withoutApart(counted(payment, receipts), apart).receipts
+  const left = withoutApart(counted(payment, receipts, isCorroborated), apart).receipts
   const needed = required(payment)
   const completing = receipts.filter((receipt) => receipt.txHash === payment.txHash)
   const isThere = (receipt: Receipt) => receipt.canonical && isCorroborated(receipt)

@@ -5,7 +5,7 @@
 import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
 import { statusEventOf } from "../Domain/Event.ts"
-import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
+import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
@@ -13,13 +13,12 @@ import { Metrics } from "../Telemetry/Metrics.ts"
 import { sponsorOf } from "./addresses/WalletsRepo.ts"
 import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
-import { apartOf } from "./exceptionContents.ts"
-import { exceptionsOf, unknownMoney } from "./exceptions.ts"
-import { withoutGas, withoutSponsored } from "./gas.ts"
-import { withoutAccepted, withoutAcceptedEarly, withoutMovedSurplus, withoutSentBack } from "./moneySentBack.ts"
+import { withoutGas } from "./gas.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
-import { mayComplete, type Step, withoutSmall } from "./statusMachine.ts"
+import * as Refunds from "./RefundsRepo.ts"
+import { standing, standingOfLost } from "./standing.ts"
+import { mayComplete, type Step } from "./statusMachine.ts"
 
 /** Exceptions that an event shows with its payment at most: there may be an event for each of a thousand. */
 const shownInEvents = 10
@@ -99,66 +98,35 @@ export const storeTransitions = Effect.fnUntraced(function* (
   return { after, opened }
 })
 
-/**
- * A payment's receipts without gas, and without those that are too small to be credited. The small one that completes the
- * payment is listed from then on: it waits for a second provider like any other.
- */
-const receiptsOf = Effect.fnUntraced(function* (payment: Payment) {
+/** The standing of a payment's money, with the decisions on it. */
+export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
   const sponsor = yield* sponsorOf(tx, payment.id)
-  const listed = withoutGas(payment, yield* Receipts.ofPayment(tx, payment), sponsor)
-  if (!mayComplete(payment, listed)) return withoutSmall(payment, listed)
-  const unlisted = withoutSponsored(yield* Receipts.unlisted(tx, payment), sponsor)
-  const receipts = withoutSmall(payment, [...listed, ...unlisted])
-  yield* Receipts.list(unlisted.filter((receipt) => receipts.includes(receipt)))
-  return receipts
+  const listed = yield* Receipts.ofPayment(tx, payment)
+  const unlisted = mayComplete(payment, withoutGas(payment, listed, sponsor))
+    ? yield* Receipts.unlisted(tx, payment)
+    : []
+  const exceptions = yield* Exceptions.ofPayment(tx, payment.id)
+  const refunds = yield* Refunds.ofPayment(tx, payment.id)
+  const stands = standing(payment, [...listed, ...unlisted], { exceptions, refunds }, sponsor)
+  // The small one that completes the payment is listed from then on: it waits for a second provider like any other.
+  yield* Receipts.list(unlisted.filter((receipt) => stands.money.includes(receipt)))
+  return { ...stands, stored: exceptions, refunds }
 })
 
-/** A payment's receipts without gas, and without the money that was refunded. */
-export const receiptsLeft = Effect.fnUntraced(function* (payment: Payment) {
-  const tx = yield* Tx
-  const receipts = yield* receiptsOf(payment)
-  return withoutSentBack(receipts, yield* Exceptions.ofPayment(tx, payment.id))
-})
-
-/** Whether two exceptions of different kinds are of the same transaction's money. */
-const isOfSameMoney = (one: ExceptionContent, other: ExceptionContent): boolean =>
-  one.key !== other.key && one.chain === other.chain && one.currency === other.currency && one.txHash === other.txHash
-
-/** Updates a payment's exceptions to its receipts. Gives those that were opened. `at` in Unix milliseconds. */
+/** Updates a payment's exceptions to its money. Gives those that were opened. `at` in Unix milliseconds. */
 const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number) {
-  const tx = yield* Tx
-  const receipts = yield* receiptsOf(payment)
-  const stored = yield* Exceptions.ofPayment(tx, payment.id)
-  // Money that was accepted without its transaction opens no exception when the transaction is found later.
-  const isAccepted = ({ block, status }: PaymentException) => status === "accepted" && block !== undefined
-  const accepted = payment.status === "confirmed" ? stored.filter(isAccepted) : []
-  const apart = apartOf(payment, stored)
-  const left = withoutAcceptedEarly(payment, withoutSentBack(receipts, stored), stored)
-  const rest = withoutAccepted(left, accepted)
-  // Money mined again after a reorg is uncorroborated at first: its open exception stands for it.
-  const isStoodFor = (one: ExceptionContent) =>
-    isUncorroborated(one) && stored.some((before) => before.status === "open" && isOfSameMoney(before, one))
-  const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isStoodFor(one))
-  const reported = exceptionsOf(payment, rest, accepted, () => true, apart)
-  const undecided = (all: ReadonlyArray<ExceptionContent>) => withoutMovedSurplus(all, stored, left)
+  const { exceptions, stored } = yield* standingOf(payment)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
-  return yield* Exceptions.sync(place, stored, undecided(found), at, undecided(reported))
+  return yield* Exceptions.sync(place, stored, exceptions(), at)
 })
 
-/** The same for a chain's receipts at an address (lower case) whose payment is lost. */
-export const syncUnknown = Effect.fnUntraced(function* (network: Network, address: string, at: number) {
+/** The same for money on a chain at an address (lower case) whose payment is lost. */
+export const syncLost = Effect.fnUntraced(function* (network: Network, address: string, at: number) {
   const tx = yield* Tx
-  const stored = yield* Exceptions.unknownAt(tx, network, address)
-  // Money decided on without its transaction opens no exception when that is found later.
-  const receipts = withoutSponsored(yield* Receipts.ofLost(tx, network, address), yield* sponsorOf(tx, address))
-  const rest = withoutAccepted(withoutSentBack(receipts, stored), stored)
-  const place = { address, mode: network.mode, payment: undefined }
-  return yield* Exceptions.sync(
-    place,
-    stored,
-    unknownMoney(rest),
-    at,
-    unknownMoney(rest, () => true)
-  )
+  const exceptions = yield* Exceptions.unknownAt(tx, network, address)
+  const refunds = yield* Refunds.ofLost(tx, network, address)
+  const receipts = yield* Receipts.ofLost(tx, network, address)
+  const due = standingOfLost(receipts, { exceptions, refunds }, yield* sponsorOf(tx, address))
+  return yield* Exceptions.sync({ address, mode: network.mode, payment: undefined }, exceptions, due, at)
 })

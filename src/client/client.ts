@@ -12,6 +12,8 @@ import type {
   ListDeliveries,
   ListExceptions,
   ListPayments,
+  ListRefunds,
+  NameRefund,
   Payment,
   PaymentException,
   PaymentPage,
@@ -20,6 +22,8 @@ import type {
   Redelivered,
   RedeliveredSome,
   RedeliverSome,
+  Refund,
+  RefundPage,
   RefundPayment,
   ResolveException,
   WebhookEndpoint,
@@ -72,12 +76,21 @@ export interface TilldClient {
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
     /** Ends an open payment: it is `expired` then, or `failed` where money had come. Repeating it does no harm. */
     readonly cancel: (id: string, options?: CreateOptions) => Promise<AccountedPayment>
-    /** Notes that money which counts for an open payment was sent back. The same refund with its `txHash` counts once. */
-    readonly refund: (id: string, refund: RefundPayment, options?: CreateOptions) => Promise<AccountedPayment>
+    /** Records that money of the payment goes back. The same refund with its `txHash` counts once. */
+    readonly refund: (id: string, refund: RefundPayment, options?: CreateOptions) => Promise<Refund>
     /** One page, newest first. */
     readonly list: (query?: ListPayments, options?: RequestOptions) => Promise<PaymentPage>
     /** All payments from the newest, or from `cursor`, on. Pages, of `limit` payments or 100, are requested as needed. */
     readonly listAll: (query?: ListPayments, options?: RequestOptions) => AsyncGenerator<AccountedPayment, void, void>
+  }
+  readonly refunds: {
+    readonly get: (id: string, options?: RequestOptions) => Promise<Refund>
+    /** One page, newest first. */
+    readonly list: (query?: ListRefunds, options?: RequestOptions) => Promise<RefundPage>
+    /** Names the transaction of a refund without one, or whose one is not found. */
+    readonly name: (id: string, named: NameRefund, options?: CreateOptions) => Promise<Refund>
+    /** Ends a refund that was not made. */
+    readonly drop: (id: string, options?: RequestOptions) => Promise<Refund>
   }
   readonly exceptions: {
     /** One page, newest first. */

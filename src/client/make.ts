@@ -78,9 +78,15 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
       create: (payment, settings) => post("/v1/payments", payment, settings),
       get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/payments/${encodeURIComponent(id)}`, signal }),
       cancel: (id, settings) => post(`/v1/payments/${encodeURIComponent(id)}/cancel`, {}, settings),
-      refund: (id, refund, settings) => post(`/v1/payments/${encodeURIComponent(id)}/refund`, refund, settings),
+      refund: (id, refund, settings) => post(`/v1/payments/${encodeURIComponent(id)}/refunds`, refund, settings),
       list,
       listAll: (query, settings) => everything(list, query, settings)
+    },
+    refunds: {
+      get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/refunds/${encodeURIComponent(id)}`, signal }),
+      list: (query = {}, { signal } = {}) => send({ method: "GET", path: `/v1/refunds${queryOf(query)}`, signal }),
+      name: (id, named, settings) => once("PATCH", `/v1/refunds/${encodeURIComponent(id)}`, named, settings),
+      drop: (id, { signal } = {}) => send({ method: "DELETE", path: `/v1/refunds/${encodeURIComponent(id)}`, signal })
     },
     exceptions: {
       list: listExceptions,

@@ -25,6 +25,8 @@ export type EventKind =
   | "payment.updated"
   | "payment.exception"
 
+export type RefundStatus = "noted" | "begun" | "seen" | "final" | "not_found" | "failed"
+
 export type ExceptionKind =
   | "overpaid"
   | "underpaid"
@@ -104,14 +106,57 @@ export interface PaymentPage {
   readonly cursor: string | null
 }
 
+/** Money that goes back to a customer. */
 export interface Refund {
-  /** How much was sent back, in the smallest unit. */
+  /** Identifier of the refund. */
+  readonly id: string
+  /** The payment whose money it sends back. */
+  readonly payment?: string
+  readonly exceptions?: ReadonlyArray<string>
+  /** `noted`: recorded; the chain has not shown it yet, or no transaction was named. `begun`: signed transfers are being sent. `seen`: the chain has it, without the confirmations yet. `final`: the chain has it for good. `not_found`: the chain has no such transaction: name the right one, or drop the refund. `failed`: see `problem`; the money is open again. */
+  readonly status: RefundStatus
+  /** The chain that the money is on. */
+  readonly chain: Chain
+  /** What is sent back. */
+  readonly currency: string
+  /** How much, in the smallest unit. */
   readonly amount: string
-  /** The transaction that sent it, as given. */
+  /** Who gets it, in EIP-55 form, where that is known. */
+  readonly to?: string
+  /** Who sent it, in EIP-55 form, once the chain has shown it: the payment's own address, or another wallet of yours. */
+  readonly from?: string
+  /** The transaction that sends it. */
+  readonly txHash?: string
+  /** The note that was left with it. */
+  readonly reason?: string
+  /** Why it is `not_found` or `failed`. */
+  readonly problem?: string
+  /** When it was recorded. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string
+  /** When it got its status. ISO 8601, UTC, with milliseconds. */
+  readonly changedAt: string
+}
+
+/** A page of refunds. */
+export interface RefundPage {
+  /** Newest first. */
+  readonly data: ReadonlyArray<Refund>
+  /** Asks for the next page; null at the end. */
+  readonly cursor: string | null
+}
+
+export interface RefundedPart {
+  /** Identifier of the refund. */
+  readonly id: string
+  /** As of the refund: `failed` is not sent back. */
+  readonly status: RefundStatus
+  /** How much of this money goes back, in the smallest unit. */
+  readonly amount: string
+  /** The transaction that sends it. */
   readonly txHash?: string
   /** The note that was left with it. */
   readonly note?: string
-  /** When it was noted. ISO 8601, UTC, with milliseconds. */
+  /** When it was recorded. ISO 8601, UTC, with milliseconds. */
   readonly refundedAt: string
 }
 
@@ -131,8 +176,8 @@ export interface PaymentException {
   readonly amount: string
   /** How much of it was sent back, where that is not all of it. */
   readonly amountRefunded?: string
-  /** What was sent back, in order, when anything was. */
-  readonly refunds?: ReadonlyArray<Refund>
+  /** Its refunds, the oldest first, when there are any. */
+  readonly refunds?: ReadonlyArray<RefundedPart>
   /** Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for money that moved inside contracts, and where nodes differ. */
   readonly from?: string
   /** Hash of the transaction; absent where no node can tell it. */
@@ -328,25 +373,37 @@ export interface CreatePayment {
   readonly quoteId?: string | undefined
 }
 
-/** What was sent back. Unknown fields are refused. */
+/** What goes back. Unknown fields are refused. */
 export interface RefundPayment {
-  /** How much was sent back, at most what counts for the payment. Required, since more may come at any time. Must be a string of digits in the smallest unit of the payment's token, without sign or leading zero. */
+  /** How much goes back: what is open first, then what counts for the payment, and never more than is left. Must be a string of digits in the smallest unit of what came, without sign or leading zero. */
   readonly amount: string
-  /** The transaction that sent the money back, which is noted as you name it. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
+  /** Which of the money that came; the payment's own currency if absent. Must be a currency that came for the payment. */
+  readonly currency?: string | undefined
+  /** On which chain the money came; the payment's if absent. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain?: Chain | undefined
+  /** Who gets it. Without `txHash`, the operator's `tilld sweep plan --refund` can send it there. Must be an address: 0x and 40 hexadecimal digits. */
+  readonly to?: string | undefined
+  /** The transaction that sends it, which is looked up on the chain; it can be named later. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
   readonly txHash?: string | undefined
-  /** Kept with the decision, and shown to everybody who sees the exception. Must be a string of 1 to 500 characters, without control characters. */
-  readonly note?: string | undefined
+  /** Kept with it, and shown to everybody who sees it. Must be a string of 1 to 500 characters, without control characters. */
+  readonly reason?: string | undefined
+}
+
+/** Which transaction a refund is. Unknown fields are refused. */
+export interface NameRefund {
+  /** The transaction that sends it, of a refund without one, or whose one is not found. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
+  readonly txHash: string
 }
 
 /** A decision. Unknown fields are refused. */
 export interface ResolveException {
   /** What you have decided: to take the money, or to send it back, which you have done with your own wallet. Must be accept or refund. */
   readonly action: "accept" | "refund"
-  /** With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
+  /** With `refund` the transaction that sends the money back, which is looked up on the chain. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
   readonly txHash?: string | undefined
-  /** With `refund`: how much was sent back; the rest stays open. Must be a string of digits in the smallest unit of what came, without sign or leading zero. */
+  /** With `refund`: how much goes back; the rest stays open. Must be a string of digits in the smallest unit of what came, without sign or leading zero. */
   readonly amount?: string | undefined
-  /** Kept with the decision, and shown to everybody who sees the exception. Must be a string of 1 to 500 characters, without control characters. */
+  /** Kept with it, and shown to everybody who sees it. Must be a string of 1 to 500 characters, without control characters. */
   readonly note?: string | undefined
 }
 
@@ -447,6 +504,18 @@ export interface ListExceptions {
 }
 
 /** What a list is selected by. */
+export interface ListRefunds {
+  /** Only those of this payment. Must be an id: pay_ and letters, digits, _ or -. */
+  readonly payment?: string | undefined
+  /** Only those in this state. Must be noted, begun, seen, final, not_found or failed. */
+  readonly status?: RefundStatus | undefined
+  /** Refunds a page. Must be an integer from 1 to 100. By default `20`. */
+  readonly limit?: number | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** What a list is selected by. */
 export interface ListDeliveries {
   /** Only those to this endpoint. Must be an id: wh_ and letters, digits, _ or -. */
   readonly endpoint?: string | undefined
@@ -486,6 +555,8 @@ export type ErrorCode =
   | "EXCEPTION_RESOLVED"
   | "NOTHING_TO_REFUND"
   | "MONEY_NOT_CONFIRMED"
+  | "REFUND_UNDER_WAY"
+  | "REFUND_SETTLED"
   | "PAYLOAD_TOO_LARGE"
   | "UNSUPPORTED_MEDIA_TYPE"
   | "IDEMPOTENCY_KEY_REUSED"

@@ -3,7 +3,15 @@ import { Effect } from "effect"
 import { listTokens } from "../Chains/repairOperations.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/Currency.ts"
 import type { OperatorException } from "../Domain/ExceptionObject.ts"
-import { acceptMoney, listExceptions, noteRefund, type RefundView } from "../Payments/decisions/decisionOperations.ts"
+import type { RefundObject } from "../Domain/Refund.ts"
+import {
+  acceptMoney,
+  dropUnmade,
+  listExceptions,
+  listRefunds,
+  type RefundView,
+  refundMoney
+} from "../Payments/decisions/decisionOperations.ts"
 import { type DecisionView, type OperatorPayment, type Story, whyUncounted } from "../Payments/operatorViews.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
@@ -175,16 +183,27 @@ const renderDecision = ({ exceptions, payment }: DecisionView, show: ShowAmount)
 
 const accept = commandOf(acceptMoney, { print: withAmounts(renderDecision) })
 
-const renderRefund = ({ closed, ...decision }: RefundView, show: ShowAmount): string =>
-  [
-    ...title(
-      "sent back",
-      closed.map((one) => [one.id, one.kind, show(one, one), one.txHash ?? "transaction unknown"].join("  "))
-    ),
-    renderDecision(decision, show)
-  ].join("\n")
+const refundLine = (refund: RefundObject): string =>
+  [refund.createdAt, refund.status, refund.id, `${refund.amount} base units of ${refund.currency}`, refund.chain]
+    .concat(refund.txHash ?? "no transaction", refund.to ?? [], refund.problem ?? [], refund.reason ?? [])
+    .join("  ")
 
-const refunded = commandOf(noteRefund, { print: withAmounts(renderRefund) })
+const renderRefund = ({ refund, ...decision }: RefundView, show: ShowAmount): string =>
+  [`refund: ${refundLine(refund)}`, renderDecision(decision, show)].join("\n")
+
+const refunded = commandOf(refundMoney, { print: withAmounts(renderRefund) })
+
+const allRefunds = commandOf(listRefunds, {
+  print: (listed) => listed.map(refundLine).join("\n"),
+  explain: moreAfter
+})
+const drop = commandOf(dropUnmade, { print: refundLine })
+
+/** `tilld refunds`: what goes back to customers. */
+export const refundsCommand = Command.make("refunds").pipe(
+  Command.withDescription("Refunds"),
+  Command.withSubcommands([allRefunds, drop])
+)
 
 const abandon = commandOf(abandonPayments, {
   print: ({ abandoned, chain, givenUp, mode, token }) =>

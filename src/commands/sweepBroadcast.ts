@@ -1,22 +1,22 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
 import type { ChainAccess } from "../Chains/providers/chainAccess.ts"
+import type { PayingMove, payingTransfers } from "../Collect/broadcast.ts"
 import { collectRefusal } from "../Collect/CollectRefused.ts"
 import { type PlannedRefund, uncovered } from "../Collect/candidates.ts"
 import { holdingKey } from "../Collect/holdings.ts"
 import type { SweepResult } from "../Collect/reconcile.ts"
 import type { Signed } from "../Collect/Signed.ts"
 import { isSameAddress } from "../Domain/Address.ts"
-import type { Network } from "../Domain/Chain.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { awaitedText, byAddress, heldAt, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { mostCollected, recordCollected } from "../Payments/addresses/sweepOperations.ts"
-import { noteRefund } from "../Payments/decisions/decisionOperations.ts"
+import { accountRefunds, beginRefunds, mostRefundsAsked } from "../Payments/decisions/sweepRefunds.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
 import { complain, print } from "./Output.ts"
 import { common, loadSettings, repeatedTexts } from "./options.ts"
-import { openRefunds, receivedBut, untilRead, xpubOf } from "./sweepInputs.ts"
+import { owedIn, receivedBut, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
 const sending = Effect.promise(() =>
@@ -68,73 +68,92 @@ const heldBack = (
     return held
   })
 
-/** Which of these refunds are not paid, and why: not open, not of what the plan sends back, or not there. */
+/** Which of these refunds are not paid, and why: not owed, not of what the plan sends back, or not there. */
 const notOwed = Effect.fnUntraced(function* (
   settings: SettingsShape,
   access: ChainAccess,
-  wanted: ReadonlyArray<PlannedRefund>
+  wanted: ReadonlyArray<PlannedRefund>,
+  digest: string
 ) {
-  const ids = wanted.map(({ id }) => id)
-  const open = yield* openRefunds(settings, access.chain, ids, true)
+  if (wanted.length === 0) return new Map<string, string>()
+  const of = wanted.map((one) => one.of)
+  const { owed, problems } = yield* owedIn(settings, access.chain, { of }, { isWaived: true, digest })
   const found = new Map<string, string>()
-  const owed: Array<PlannedRefund> = []
-  for (const { address, amount, currency, id } of wanted) {
-    const one = open.find((one) => one.id === id)
-    // It may have become more: the rest stays.
+  const paid: Array<PlannedRefund> = []
+  for (const { address, amount, currency, id, of } of wanted) {
+    const one = owed.find((one) => one.id === id)
+    // An exception may have become more: the rest stays.
     const fits = isSameAddress(one?.address, address) && one?.currency === currency && one.amount >= amount
-    const why = one === undefined ? "is not an open exception" : "is of another amount or address"
-    if (fits) owed.push({ ...one, amount })
-    else found.set(id, `${id} ${why}: tilld payments exceptions shows those that are open`)
+    if (fits) paid.push({ ...one, amount })
+    else
+      found.set(id, problems.get(of) ?? `${of} is of another amount or address than the plan's, or was sent back since`)
   }
-  return new Map([...found, ...(owed.length === 0 ? [] : yield* uncovered(access, owed))])
+  return new Map([...found, ...(paid.length === 0 ? [] : yield* uncovered(access, paid))])
 })
 
-/** Whether an exception is open, as far as that can be told. */
-const mayBeOpen = (settings: SettingsShape, network: Network, id: string) =>
-  Effect.map(
-    Effect.either(openRefunds(settings, network, [id], true)),
-    (found) => Either.isLeft(found) || found.right.length > 0
-  )
+/** Has the daemon record which refunds are being sent. Gives those that it does not know, and why. */
+const begin =
+  (settings: SettingsShape, digest: string) =>
+  (refunds: ReadonlyArray<PayingMove & { readonly txHash?: string }>, wasSent: boolean) =>
+    Effect.map(
+      Effect.forEach(
+        Arr.chunksOf(refunds, mostRefundsAsked),
+        (refunds) => ask(settings, beginRefunds, { digest, wasSent, refunds }),
+        { concurrency: 1 }
+      ),
+      (all) => all.flatMap(({ unknown }) => unknown)
+    )
 
 /**
- * Has the daemon note which exceptions were sent back, each by itself, and what was moved. Asked again, nothing is noted twice.
- * Gives what could not be noted, and what to do about it.
+ * Has the daemon account for the refunds, and note what was moved and its gas. Asked again, nothing is noted twice. Gives what
+ * could not be noted.
  */
-const record = Effect.fnUntraced(function* (settings: SettingsShape, { plan }: Signed, result: SweepResult) {
+const record = Effect.fnUntraced(function* (
+  settings: SettingsShape,
+  { plan }: Signed,
+  result: SweepResult,
+  transfersOf: typeof payingTransfers
+) {
   const { chain, digest, mode } = plan
-  const notNoted: Array<string> = []
-  const open = new Set<string>()
-  for (const { amount, hash, refund: id } of result.transfers) {
-    if (id === undefined) continue
-    const noted = yield* Effect.either(ask(settings, noteRefund, { id, amount, txHash: hash, uncorroborated: true }))
-    if (Either.isRight(noted)) continue
-    const isOpen = noted.left._tag !== "AlreadyDecided" || (yield* mayBeOpen(settings, plan, id))
-    if (isOpen) open.add(id)
-    notNoted.push(
-      isOpen
-        ? `${id} was sent back and could not be noted (${noted.left.message}): tilld payments refunded ${id} --amount ${amount} --tx ${hash}`
-        : `${id} was decided otherwise, and ${hash} has sent it back too: if that was a refund, the customer has it twice`
-    )
-  }
-  // Last, and without what another plan can still have: that asks whether all transactions of its address are noted.
-  const decided = result.transfers.filter(({ refund = "" }) => !open.has(refund))
-  // The gas after the moves, by which it is told whose it is.
-  const noting = [
-    ...Arr.chunksOf(decided, mostCollected).map((transfers) => ({ transfers, gas: [] })),
-    ...Arr.chunksOf(result.gas, mostCollected).map((gas) => ({ transfers: [], gas }))
-  ]
-  for (const { gas, transfers: moved } of noting) {
-    const transfers = moved.map(({ nonce, refund, ...transfer }) => ({
-      ...transfer,
-      ...(nonce === undefined ? {} : { nonce }),
-      ...(refund === undefined ? {} : { refund })
-    }))
-    const noted = yield* Effect.either(ask(settings, recordCollected, { chain, mode, digest, transfers, gas }))
-    if (Either.isLeft(noted)) {
-      notNoted.push(`What was collected could not be noted (${noted.left.message}): run this again`)
+  const hashes = new Map(result.transfers.map(({ hash, place }) => [place, hash]))
+  const made = transfersOf(plan, (place) => hashes.has(place)).map((one) => ({
+    ...one,
+    txHash: hashes.get(one.place) ?? ""
+  }))
+  const noted = Effect.gen(function* () {
+    // A restored database lacks them.
+    const unknown = yield* begin(settings, digest)(made, true)
+    // What it does not know counts as sent by something else: nothing more is planned from there.
+    const isKnown = ({ refund }: { readonly refund?: string | undefined }) =>
+      !unknown.some((one) => one.refund === refund)
+    const sent = made.filter(isKnown).map(({ refund, txHash }) => ({ refund, txHash }))
+    const accounts = [
+      ...Arr.chunksOf(sent, mostRefundsAsked).map((sent) => ({ sent, unsent: [] })),
+      ...Arr.chunksOf(result.unsent, mostRefundsAsked).map((unsent) => ({ sent: [], unsent }))
+    ]
+    // The gas after the moves, by which it is told whose it is.
+    const noting = [
+      ...Arr.chunksOf(result.transfers.filter(isKnown), mostCollected).map((transfers) => ({ transfers, gas: [] })),
+      ...Arr.chunksOf(result.gas, mostCollected).map((gas) => ({ transfers: [], gas }))
+    ]
+    for (const account of accounts) yield* ask(settings, accountRefunds, { digest, ...account })
+    for (const { gas, transfers: moved } of noting) {
+      const transfers = moved.map(({ nonce, refund, ...transfer }) => ({
+        ...transfer,
+        ...(nonce === undefined ? {} : { nonce }),
+        ...(refund === undefined ? {} : { refund })
+      }))
+      yield* ask(settings, recordCollected, { chain, mode, digest, transfers, gas })
     }
-  }
-  return notNoted
+    return unknown.map(({ refund, why }) => {
+      const txHash = made.find((one) => one.refund === refund)?.txHash
+      return `${txHash} has sent back what could not be noted (${why}): look what else has, and run this again`
+    })
+  })
+  const failed = yield* Effect.either(noted)
+  return Either.isRight(failed)
+    ? failed.right
+    : [`What was sent could not be noted (${failed.left.message}): run this again`]
 })
 
 const file = Args.text({ name: "signed" }).pipe(
@@ -163,8 +182,14 @@ export const broadcastCommand = Command.make(
   { ...common, file, includeOpen, xpub },
   Effect.fnUntraced(function* ({ file, includeOpen, json, xpub, ...options }) {
     const settings = yield* loadSettings(options)
-    const [{ accessTo, readPricedHead }, { broadcast }, { readJsonFile }, { resultText }, { Signed }, { Rpc }] =
-      yield* sending
+    const [
+      { accessTo, readPricedHead },
+      { broadcast, payingTransfers },
+      { readJsonFile },
+      { resultText },
+      { Signed },
+      { Rpc }
+    ] = yield* sending
     const signed = yield* readJsonFile(file, Signed, "a signed plan")
     const { chain, mode } = signed.plan
     const network = { chain, mode }
@@ -177,14 +202,15 @@ export const broadcastCommand = Command.make(
         access,
         request,
         Effect.fnUntraced(function* (refunds, wasBegun) {
-          const stale = yield* notOwed(settings, access, refunds)
+          const stale = yield* notOwed(settings, access, refunds, signed.plan.digest)
           const collected = signed.plan.moves.flatMap(({ address, refund }) => (refund === undefined ? [address] : []))
           // What was begun goes on, whatever has come since.
           if (wasBegun || collected.length === 0) return { notOwed: stale, held: new Map() }
           if (!includeOpen.includes("all")) yield* untilRead(settings, network, (yield* readPricedHead(access)).number)
           const received = yield* receivedBut(settings, network, includeOpen)
           return { notOwed: stale, held: yield* heldBack(settings, received, signed.plan, collected) }
-        })
+        }),
+        begin(settings, signed.plan.digest)
       )
     ).pipe(
       Effect.provide(Rpc.layer),
@@ -192,7 +218,7 @@ export const broadcastCommand = Command.make(
     )
     if (wasFinished) yield* complain("It was sent before, to its end: this is the account of then")
     yield* print(json ? JSON.stringify(result) : resultText(result))
-    const notNoted = yield* record(settings, signed, result)
+    const notNoted = yield* record(settings, signed, result, payingTransfers)
     const { length: differences } = result.differences
     if (differences > 0 || notNoted.length > 0) return yield* new SweepIncomplete({ differences, notNoted })
   })

@@ -1,63 +1,63 @@
-/** What both a plan and its broadcast ask for: exceptions that go back, the wallet's extended public key, and that nothing is unseen. */
-import { Effect, Redacted } from "effect"
+/** What both a plan and its broadcast ask for: refunds, the wallet's extended public key, and that nothing is unseen. */
+import { Array as Arr, Effect, Redacted } from "effect"
 import type { PlannedRefund } from "../Collect/candidates.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import type { ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { listReceived, readChain } from "../Payments/addresses/sweepOperations.ts"
-import { listExceptions } from "../Payments/decisions/decisionOperations.ts"
+import { mostRefundsAsked, owedRefunds } from "../Payments/decisions/sweepRefunds.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask, askRunning, type ControlTarget } from "./askDaemon.ts"
 import { complain } from "./Output.ts"
 import { readInput, UsageError } from "./options.ts"
 
-/** Those of the named exceptions that are open, all of one network; `isWaived`: also what no second provider has. */
-export const openRefunds = Effect.fnUntraced(function* (
+/** What a plan pays of these, `exc_…` or `ref_…`, all of one network; or of all refunds that were noted for a receiver. */
+export const owedIn = Effect.fnUntraced(function* (
   settings: SettingsShape,
   network: Network,
-  ids: ReadonlyArray<string>,
-  isWaived: boolean
+  asked: { readonly of: ReadonlyArray<string> } | { readonly all: true },
+  { digest, isWaived }: { readonly isWaived: boolean; readonly digest?: string }
 ) {
-  const wanted = new Set(ids)
-  const found: Array<PlannedRefund> = []
-  let after: string | undefined
-  while (found.length < wanted.size) {
-    const page: ReadonlyArray<(typeof listExceptions.output.Type)[number]> = yield* ask(settings, listExceptions, {
-      limit: 1000,
-      ...(after === undefined ? {} : { after })
-    })
-    for (const one of page) {
-      const { chain, derivationIndex: index, id, kind, mode, undecidable } = one
-      // What a reorg took away is not there to be sent back.
-      if (!wanted.has(id) || kind === "reorged") continue
-      if (chain !== network.chain || mode !== network.mode) {
-        return yield* new UsageError({ message: `${id} is on ${chain}.${mode}, not on ${networkKey(network)}` })
+  const requests = "all" in asked ? [{ all: true }] : Arr.chunksOf(asked.of, mostRefundsAsked).map((of) => ({ of }))
+  const owed: Array<PlannedRefund> = []
+  const problems = new Map<string, string>()
+  for (const request of requests) {
+    const found = yield* ask(settings, owedRefunds, { ...request, ...(digest === undefined ? {} : { digest }) })
+    for (const { of, problem, ...one } of found) {
+      const { address, amount, chain, currency, exception, index, kept, mode, notedTransactions, refund, to } = one
+      if (problem !== undefined) problems.set(of, problem)
+      const isHere = chain === network.chain && mode === network.mode
+      if (problem !== undefined || ("all" in asked && !isHere)) continue
+      if (!isHere) {
+        return yield* new UsageError({ message: `${of} is on ${chain}.${mode}, not on ${networkKey(network)}` })
       }
-      if (index === undefined) {
-        return yield* new UsageError({ message: `The path of ${id}'s address is not known: send it back by hand` })
+      if (index === undefined || address === undefined || currency === undefined || refund === undefined) {
+        return yield* new UsageError({ message: `The path of ${of}'s address is not known: send it back by hand` })
       }
-      const why = isWaived && undecidable?.isWaivable ? undefined : undecidable?.message
-      found.push({ ...one, index, amount: BigInt(one.amount), kept: BigInt(one.kept), undecidable: why })
+      const undecidable = isWaived && one.undecidable?.isWaivable ? undefined : one.undecidable?.message
+      owed.push({
+        ...{ id: refund, of, exception, to, address, index, currency, notedTransactions, undecidable },
+        ...{ amount: BigInt(amount ?? 0), kept: BigInt(kept ?? 0) }
+      })
     }
-    after = page.at(-1)?.id
-    if (page.length < 1000) break
   }
-  return found
+  return { owed, problems }
 })
 
-/** The open exceptions that are named, each of which has to be one. */
+/** What a plan is to pay, each of which has to be owed. */
 export const refundsOf = Effect.fnUntraced(function* (
   settings: SettingsShape,
   network: Network,
   ids: ReadonlyArray<string>,
   isWaived: boolean
 ) {
-  const found = yield* openRefunds(settings, network, ids, isWaived)
-  const missing = ids.find((id) => !found.some((one) => one.id === id))
-  return missing === undefined
-    ? found
-    : yield* new UsageError({ message: `${missing} is not an open exception: tilld payments exceptions shows them` })
+  if (ids.length === 0) return []
+  const asked = ids.includes("all") ? { all: true as const } : { of: ids }
+  const { owed, problems } = yield* owedIn(settings, network, asked, { isWaived })
+  const [problem = owed.length === 0 ? "No refund on this chain was noted with a receiver" : undefined] =
+    problems.values()
+  return problem === undefined ? owed : yield* new UsageError({ message: problem })
 })
 
 /** All receiving addresses to which money came on a chain, page by page. */

@@ -39,9 +39,11 @@ const fields = {
   chain: ChainField,
   mode: ModeField,
   to: withFlag(
-    must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/))),
+    maybe(
+      must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/)))
+    ),
     {
-      about: "Where the money goes",
+      about: "Where the money goes; a refund that was noted with its receiver goes there",
       value: "ADDRESS"
     }
   ),
@@ -61,7 +63,10 @@ const fields = {
       value: "N"
     }
   ),
-  refund: names("Send back these open exceptions instead, each from the address that received it", "EXC_ID,…"),
+  refund: names(
+    "Send back these open exceptions and noted refunds instead, each from the address that received it, or all that were noted with a receiver",
+    "EXC_ID,REF_ID,…|all"
+  ),
   uncorroborated: flag("Also send back what one of several providers alone has seen"),
   belowGas: flag("Also send back what costs more gas than it pays, without being asked"),
   includeOpen: names(
@@ -88,27 +93,29 @@ export const planCommand = commandWith(
       const includeOpen = given.includeOpen.flatMap((text) => text.split(","))
       const settings = yield* loadSettings(target)
       const [utils, { accessTo, readPricedHead }, { makePlan }, files, texts, { readPrices }, { Rpc }] = yield* planning
-      if (!utils.isAddress(given.to)) {
+      if (given.to !== undefined && !utils.isAddress(given.to)) {
         return yield* new UsageError({ message: `--to ${given.to} is not an address: its checksum is wrong` })
       }
-      const destination = utils.getAddress(given.to)
-      if (given.to !== destination) yield* complain("--to has no checksum: a mistyped digit would not be noticed")
+      const named = given.to && utils.getAddress(given.to)
+      if (given.to !== named) yield* complain("--to has no checksum: a mistyped digit would not be noticed")
       const { allow } = settings.sweep
+      const network = { chain, mode }
+      const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
+      const refunds = yield* refundsOf(settings, network, ids, given.uncorroborated)
+      const destination = refunds.some(({ to }) => to === undefined) ? named : (named ?? refunds[0]?.to)
+      if (destination === undefined) return yield* new UsageError({ message: "--to must say where the money goes" })
       if (given.refund.length === 0 && allow.length > 0 && !allow.includes(destination)) {
         return yield* new UsageError({
           message: `--to ${destination} is not in sweep.allow: add it there, or name one of ${allow.join(", ")}`
         })
       }
       yield* files.checkOutput(output, force)
-      const network = { chain, mode }
-      const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
       // It would collect everything to the customer.
       if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
       if (ids.length > 0 && includeOpen.length > 0) {
         return yield* new UsageError({ message: "--include-open is for a collection: leave it out beside --refund" })
       }
       const xpub = yield* xpubOf(settings, mode, given.xpub)
-      const refunds = yield* refundsOf(settings, network, ids, given.uncorroborated)
       const { dear, plan, seesFees } = yield* Effect.gen(function* () {
         const access = yield* accessTo(settings, network)
         if (ids.length === 0 && !includeOpen.includes("all")) {

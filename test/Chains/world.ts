@@ -89,7 +89,7 @@ export const notingSettlement = Layer.effect(
   Effect.map(Commits, (queue) => ({
     settle: (scan, touched) =>
       Effect.map(Tx, (tx) => tx.afterCommit(() => void queue.unsafeOffer({ ...scan, touched: [...touched] }))),
-    sentBack: () => Effect.void,
+    refundsChanged: () => Effect.void,
     expire: Effect.never
   }))
 )

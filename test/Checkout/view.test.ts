@@ -10,7 +10,9 @@ import {
   viewOf
 } from "../../src/Checkout/view.ts"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
+import { newRefundId } from "../../src/Domain/Ids.ts"
 import { FailureReason, type Payment } from "../../src/Domain/Payment.ts"
+import type { RefundedPart } from "../../src/Domain/Refund.ts"
 import { paymentObject } from "../../src/Events/paymentObject.ts"
 import { somePayment } from "../lib/payments.ts"
 import { testChain, testSettings } from "../lib/settings.ts"
@@ -184,9 +186,9 @@ it.each([
 })
 
 it("the amount is all that came, including what was refunded, and the note stays with the shop", () => {
-  const refunds = [
-    { amount: 2n, at: 1, txHash: "0xb", note: "private" },
-    { amount: 1n, at: 2, txHash: undefined, note: undefined }
+  const refunds: ReadonlyArray<RefundedPart> = [
+    { id: newRefundId(), status: "final", amount: 2n, at: 1, txHash: "0xb", note: "private" },
+    { id: newRefundId(), status: "noted", amount: 1n, at: 2, txHash: undefined, note: undefined }
   ]
   const found = extrasOf(
     somePayment(),

@@ -16,7 +16,7 @@ import {
 import { generatePrivateKey, HDKey, privateKeyToAddress } from "viem/accounts"
 import { accessTo } from "../../src/Chains/providers/chainAccess.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
-import { type BroadcastRequest, broadcast } from "../../src/Collect/broadcast.ts"
+import { type BroadcastRequest, broadcast, type PayingMove } from "../../src/Collect/broadcast.ts"
 import type { CollectRefused } from "../../src/Collect/CollectRefused.ts"
 import type { PlannedRefund, PlanRequest } from "../../src/Collect/candidates.ts"
 import { makePlan } from "../../src/Collect/makePlan.ts"
@@ -27,6 +27,7 @@ import { signPlan } from "../../src/Collect/sign.ts"
 import type { HeldBack } from "../../src/Collect/standing.ts"
 import type { ChainName, Mode } from "../../src/Domain/Chain.ts"
 import type { Erc20 } from "../../src/Domain/Currency.ts"
+import { RefundId } from "../../src/Domain/Ids.ts"
 import type { ReceivedPayment } from "../../src/Payments/addresses/receivedPayment.ts"
 import contracts from "../../src/Sandbox/contracts.json" with { type: "json" }
 import { type LocalChain, startLocalChain } from "../../src/Sandbox/LocalChain.ts"
@@ -172,10 +173,12 @@ export const collecting = Effect.fnUntraced(function* ({
     check: (
       unpaid: ReadonlyArray<PlannedRefund>
     ) => Effect.Effect<{ notOwed: ReadonlyMap<string, string>; held: HeldBack }, CollectRefused> = () =>
-      Effect.succeed({ notOwed: new Map(), held: new Map() })
+      Effect.succeed({ notOwed: new Map(), held: new Map() }),
+    begin: (refunds: ReadonlyArray<PayingMove>, wasSent: boolean) => Effect.Effect<void, CollectRefused> = () =>
+      Effect.void
   ) =>
     Effect.flatMap(accessTo(settings(), network), (access) =>
-      broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, check)
+      broadcast(access, { signed, xpub, journalPath, onProgress, ...over }, check, begin)
     ).pipe(Effect.provide(Rpc.layer), Logger.withMinimumLogLevel(LogLevel.Warning))
 
   /** What the receiver of everything has of a currency. */
@@ -278,6 +281,19 @@ export const collecting = Effect.fnUntraced(function* ({
 })
 
 export type Collecting = Effect.Effect.Success<ReturnType<typeof collecting>>
+
+/** The id of a refund. */
+export const refundId = (name: number | bigint): RefundId => RefundId.make(`ref_${`${name}`.padStart(22, "0")}`)
+
+/** The refund of the exception of that name, of USDC at the first address unless said otherwise. */
+export const refundOf = (
+  { wallet }: Collecting,
+  name: number | bigint,
+  { index = 0, ...over }: Partial<PlannedRefund> = {}
+): PlannedRefund => ({
+  ...{ id: refundId(name), of: `exc_${name}`, exception: `exc_${name}`, address: wallet.address(index), index },
+  ...{ currency: "USDC", amount: 5n * usd, ...over }
+})
 
 /** What so many addresses are paid each, from an index on. */
 export type Paid = readonly [currency: Erc20 | "ETH", count: number, amount: bigint, first?: number]

@@ -17,6 +17,7 @@ import {
   addressAt,
   customer,
   destination,
+  exception,
   otherPhrase,
   phrase,
   planOf,
@@ -121,7 +122,7 @@ liveTest("nothing is written where signing is refused, and the reason is said", 
     [["--fee-ceiling-gwei", "2.5000000001", "--seed-fd", "0"], 2, "--fee-ceiling-gwei must be"],
     [["--keystore", "none.json", "--seed-fd", "0"], 1, "none.json cannot be read"]
   ]
-  const toRefund = `No --refund-to or --refund-ends is the address whom ${refunded[0]} and 1 more refund are sent back to`
+  const toRefund = `No --refund-to or --refund-ends is the address whom ${exception} and 1 more refund are sent back to`
   const toCollect =
     "No --destination or --destination-ends is the address where collected money goes: nothing was signed"
   /** What confirms the one does not confirm the other. */
@@ -204,7 +205,7 @@ liveTest("words and answers are asked at the terminal, which does not show the w
     ["The address where collected money goes", "abcdef"],
     ["from your own note", destination.slice(-6).toLowerCase()],
     [
-      `The address whom ${refunded[0]} and 1 more refund are sent back to`,
+      `The address whom ${exception} and 1 more refund are sent back to`,
       (before) => {
         asked = before
         return customer

@@ -6,7 +6,7 @@ import { type Hex, numberToHex, size, toFunctionSelector } from "viem"
 import { collectRefusal } from "../../src/Collect/CollectRefused.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { ether, type Paid, prepared, untilSaid, untilTrue, usd, whileSending } from "./collecting.ts"
+import { ether, type Paid, prepared, refundOf, untilSaid, untilTrue, usd, whileSending } from "./collecting.ts"
 import type { Asked, Edit } from "./inFront.ts"
 import { refusal } from "./refusal.ts"
 
@@ -99,8 +99,8 @@ liveTest("begins with the lower of what two providers say that there is", functi
 /** Of the USDT at the second address. */
 const refunding = Effect.gen(function* () {
   const { scene, ...rest } = yield* withLiar()
-  const refund = { id: "exc_5", address: scene.wallet.address(1), index: 1, currency: "USDT", amount: 5n * usd }
-  return { ...rest, scene, ...(yield* scene.planned({ refunds: [refund] })) }
+  const refunds = [refundOf(scene, 5, { index: 1, currency: "USDT" })]
+  return { ...rest, scene, ...(yield* scene.planned({ refunds })) }
 })
 
 liveTest("checks a refund that one provider alone shows as sent, and none that was sent", function* () {
@@ -108,8 +108,8 @@ liveTest("checks a refund that one provider alone shows as sent, and none that w
   // Ended before the refund was sent: its gas is under way.
   yield* scene.cutOff(signed, "1 of 2 transactions sent")
   const asked: Array<ReadonlyArray<string>> = []
-  const closed = (unpaid: ReadonlyArray<{ readonly id: string }>) => {
-    asked.push(unpaid.map(({ id }) => id))
+  const closed = (unpaid: ReadonlyArray<{ readonly of: string }>) => {
+    asked.push(unpaid.map(({ of }) => of))
     if (unpaid.length > 0) return collectRefusal("exc_5 is closed")
     tell()
     return Effect.succeed({ notOwed: new Map(), held: new Map() })

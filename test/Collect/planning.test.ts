@@ -5,14 +5,9 @@ import { type Address, type Hex, numberToHex } from "viem"
 import type { PlannedRefund } from "../../src/Collect/candidates.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { type Collecting, callToken, collecting, deployToken, ether, funded, someone, usd } from "./collecting.ts"
+import { callToken, collecting, deployToken, ether, funded, refundOf, someone, usd } from "./collecting.ts"
 import type { Edit } from "./inFront.ts"
 import { refusal } from "./refusal.ts"
-
-/** A refund at the first address. */
-const refundAt = ({ wallet }: Collecting, id: string, amount: bigint, over: Partial<PlannedRefund> = {}) => ({
-  ...{ id, address: wallet.address(0), index: 0, currency: "USDC", amount, ...over }
-})
 
 const unpaid = "the money of exc_1 has 1 of the 4 confirmations"
 /** Of an address with 20 USDC: what is to go back, each beside what counts for its payment, and why it does not. */
@@ -38,7 +33,7 @@ liveTest("plans refunds that are decided on, out of what counts for no payment a
   const scene = yield* funded([["USDC", 1, 20n * usd]])
   yield* scene.local.mine(2)
   for (const [what, some, why] of refunds) {
-    const all = some.map((one, i) => refundAt(scene, `exc_${i + 1}`, 0n, one))
+    const all = some.map((one, i) => refundOf(scene, i + 1, one))
     if (why !== undefined) expect(yield* refusal(scene.plan({ refunds: all })), what).toContain(why)
     else expect((yield* scene.plan({ refunds: all })).plan.moves, what).toHaveLength(all.length)
   }
@@ -50,7 +45,7 @@ liveTest("plans nothing from who has sent what was not noted, or has a transacti
     ["USDC", 1, 20n * usd]
   ])
   const address = scene.wallet.address(0)
-  const refund = refundAt(scene, "exc_1", 5n * usd, { currency: "USDT", notedTransactions: 0 })
+  const refund = refundOf(scene, 1, { currency: "USDT", notedTransactions: 0 })
   expect((yield* scene.plan({ refunds: [refund] })).plan.moves).toHaveLength(1)
   yield* scene.sendFrom(address, { to: someone() })
   const busy = `${address} has a transaction under way`
@@ -80,7 +75,7 @@ liveTest("sends back by a signed transfer where one of two providers hides that 
     hidden += 1
     return null
   }, undefined)
-  const { plan } = yield* scene.plan({ refunds: [refundAt(scene, "exc_1", 5n * usd)] })
+  const { plan } = yield* scene.plan({ refunds: [refundOf(scene, 1)] })
   expect(hidden).toBe(1)
   expect(plan.moves.map(({ way }) => way)).toEqual(["authorization"])
 })

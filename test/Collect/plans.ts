@@ -1,6 +1,7 @@
 import { toHex } from "viem"
 import { mnemonicToAccount } from "viem/accounts"
 import { digested, type Plan, planFormat, type Unsigned } from "../../src/Collect/Plan.ts"
+import { RefundId } from "../../src/Domain/Ids.ts"
 
 /** The phrase that every development tool publishes, which no money is on. */
 export const phrase = "test test test test test test test test test test test junk"
@@ -14,8 +15,12 @@ export const customer = "0x8617E340B3D01FA5F11F306F4090FD50E238070D"
 export const usdc = "0x1111111111111111111111111111111111111111"
 export const usdt = "0x2222222222222222222222222222222222222222"
 
-/** Exceptions that it sends back. */
-export const refunded = ["exc_aaaaaaaaaaaaaaaaaaaaaa", "exc_bbbbbbbbbbbbbbbbbbbbbb"] as const
+/** Refunds that it pays: of an exception, and one that was noted. */
+export const refunded = [
+  RefundId.make("ref_aaaaaaaaaaaaaaaaaaaaaa"),
+  RefundId.make("ref_bbbbbbbbbbbbbbbbbbbbbb")
+] as const
+export const exception = "exc_aaaaaaaaaaaaaaaaaaaaaa"
 
 /** Where a move is from; without a funding. */
 const at = (index: number) => ({ address: addressAt(index), index, funding: "0" })
@@ -43,8 +48,7 @@ export const unsignedPlan = (over: Partial<Unsigned> = {}): Unsigned => ({
       ...at(2),
       amount: "700000",
       gas: "70000",
-      to: customer,
-      refund: refunded[0]
+      ...{ to: customer, refund: refunded[0], exception }
     },
     { way: "token", token: "USDT", ...at(3), amount: "9000000", gas: "80000", funding: "240000000000000", nonce: 0 },
     { way: "native", ...at(4), amount: "1000000000000000000", gas: "21000", nonce: 7 },

@@ -13,15 +13,21 @@ import { type Signed, signatureOf } from "../../src/Collect/Signed.ts"
 import { authorizationsOf } from "../../src/Collect/transactions.ts"
 import { iso } from "../../src/lib/moment.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { type Collecting, funded, prepared, someone, untilSaid, untilTrue, usd } from "./collecting.ts"
+import {
+  type Collecting,
+  funded,
+  prepared,
+  refundId,
+  refundOf,
+  someone,
+  untilSaid,
+  untilTrue,
+  usd
+} from "./collecting.ts"
 import { refusal } from "./refusal.ts"
 
 /** Two addresses with USDT, whose gas the sponsor sends in two transactions. */
 const twoFunded = prepared([["USDT", 2, 20n * usd]])
-
-const refundAt = ({ wallet }: Collecting, currency: string, index: number, amount = 5n * usd): PlannedRefund => ({
-  ...{ id: `exc_${index}`, address: wallet.address(index), index, currency, amount }
-})
 
 /** A refund in USDC, which the sponsor carries out, and two in USDT, whose gas it sends after that. */
 const refunding = Effect.gen(function* () {
@@ -29,7 +35,7 @@ const refunding = Effect.gen(function* () {
     ["USDC", 1, 20n * usd],
     ["USDT", 2, 30n * usd, 1]
   ])
-  const refunds = ["USDC", "USDT", "USDT"].map((currency, index) => refundAt(scene, currency, index))
+  const refunds = ["USDC", "USDT", "USDT"].map((currency, index) => refundOf(scene, index, { currency, index }))
   return { scene, ...(yield* scene.planned({ refunds })) }
 })
 
@@ -41,14 +47,19 @@ const onlyBegun = ({ scene, signed }: { readonly scene: Collecting; readonly sig
     writeFileSync(scene.journalPath, `${scene.noted("begun")[0]}\n`)
   })
 
-const asked = (...notOwed: ReadonlyArray<string>) =>
-  Effect.succeed({ notOwed: new Map(notOwed.map((id) => [id, `${id} is closed`])), held: new Map() })
+const asked = (...notOwed: ReadonlyArray<number>) =>
+  Effect.succeed({
+    notOwed: new Map(notOwed.map((name) => [refundId(name), `exc_${name} is closed`])),
+    held: new Map()
+  })
+const askedAll = (unpaid: ReadonlyArray<PlannedRefund>) =>
+  asked(...unpaid.map(({ of }) => Number(of.slice("exc_".length))))
 
 liveTest("sends a batch without the refund whose money a reorg took", function* () {
   const scene = yield* funded([["USDC", 1, 20n * usd]])
   yield* scene.pay("USDC", 1, 6n * usd, 1)
   yield* scene.local.mine()
-  const refunds = [refundAt(scene, "USDC", 0), refundAt(scene, "USDC", 1)]
+  const refunds = [refundOf(scene, 0), refundOf(scene, 1, { index: 1 })]
   const { plan, signed } = yield* scene.planned({ refunds })
   yield* scene.local.reorg(2)
   yield* scene.local.mine(3)
@@ -59,7 +70,7 @@ liveTest("sends a batch without the refund whose money a reorg took", function* 
     Effect.map((notOwed) => ({ notOwed, held: new Map() }))
   )
   const { result } = yield* scene.send(signed, {}, () => check)
-  expect(result.transfers.map(({ refund }) => refund)).toEqual(["exc_0"])
+  expect(result.transfers.map(({ refund }) => refund)).toEqual([refundId(0)])
   expect(result.differences).toMatchObject([{ address: scene.wallet.address(1), why: "it was left out" }])
   expect(scene.said).toContainEqual(expect.stringMatching(/^exc_1 .*It is left out$/))
   expect(yield* scene.arrived("USDC")).toBe(5n * usd)
@@ -114,13 +125,13 @@ liveTest("sends no refund that is no longer owed, nor what would wait for its no
   const { scene, signed } = all
   yield* onlyBegun(all)
   yield* scene.mining
-  const { result } = yield* scene.send(signed, {}, () => asked("exc_0"))
+  const { result } = yield* scene.send(signed, {}, () => asked(0))
   expect(result.transfers).toEqual([])
   expect(result.differences.map(({ currency }) => currency)).toEqual(["USDC", "USDT", "USDT"])
   expect(yield* scene.sentBy(scene.sponsor)).toBe(0)
   // Its gas is sent, which keeps the sponsor's nonces in order, and the refund itself is not.
-  const { result: second } = yield* scene.send(signed, {}, () => asked("exc_1"))
-  expect(second.transfers.map(({ refund }) => refund)).toEqual(["exc_0", "exc_2"])
+  const { result: second } = yield* scene.send(signed, {}, () => asked(1))
+  expect(second.transfers.map(({ refund }) => refund)).toEqual([refundId(0), refundId(2)])
   expect(second.differences).toMatchObject([{ address: scene.wallet.address(1), currency: "USDT" }])
   expect([yield* scene.sentBy(scene.sponsor), yield* scene.sentBy(scene.wallet.address(1))]).toEqual([3, 0])
   yield* scene.sent(signed)
@@ -132,9 +143,9 @@ liveTest("counts a refund that is no longer owed where it was sent all the same"
   yield* scene.cutOff(signed, "3 of 5 transactions sent")
   yield* scene.mining
   const { result } = yield* scene.send(signed, {}, (unpaid) =>
-    Effect.zipRight(Effect.orDie(scene.local.mine(2)), asked(...unpaid.map(({ id }) => id)))
+    Effect.zipRight(Effect.orDie(scene.local.mine(2)), askedAll(unpaid))
   )
-  expect(result.transfers.map(({ refund }) => refund)).toContain("exc_0")
+  expect(result.transfers.map(({ refund }) => refund)).toContain(refundId(0))
   expect(yield* scene.arrived("USDC")).toBe(5n * usd)
 })
 
@@ -142,14 +153,14 @@ liveTest("warns of what was sent and not made, and can be made still", function*
   const { scene, signed } = yield* refunding
   yield* scene.cutOff(signed, "3 of 5 transactions sent")
   yield* scene.local.rpc("anvil_dropAllTransactions")
-  const whys = (...notOwed: ReadonlyArray<string>) =>
+  const whys = (...notOwed: ReadonlyArray<number>) =>
     Effect.map(
       scene.send(signed, {}, () => asked(...notOwed)),
       ({ result }) => result.differences.map(({ why }) => why)
     )
   const given = "it was not moved: its transaction failed, or was given up"
   const until = iso(signed.plan.validBefore * 1000)
-  expect(yield* whys("exc_0", "exc_1", "exc_2")).toEqual([
+  expect(yield* whys(0, 1, 2)).toEqual([
     `${given}; it was sent, and may still be made until ${until}: do not pay it otherwise before`,
     given,
     given
@@ -160,13 +171,13 @@ liveTest("warns of what was sent and not made, and can be made still", function*
   yield* untilSaid(scene, second, "5 of 5 transactions sent")
   yield* Fiber.interrupt(second)
   // Under way, which no other plan takes for nothing.
-  const planned = scene.plan({ refunds: [{ ...refundAt(scene, "USDT", 1), id: "exc_9" }] })
+  const planned = scene.plan({ refunds: [refundOf(scene, 9, { currency: "USDT", index: 1 })] })
   expect(yield* refusal(planned)).toContain(`${scene.wallet.address(1)} has a transaction under way`)
   expect(yield* scene.refused(signed, { journalPath: `${scene.journalPath}.copy` })).toContain("Some of it was sent")
   yield* scene.local.rpc("anvil_dropAllTransactions")
   yield* scene.mining
   const warned = `${given}; it was sent, and may still be made: do not pay it otherwise before`
-  expect(yield* whys("exc_1", "exc_2")).toEqual([warned, warned])
+  expect(yield* whys(1, 2)).toEqual([warned, warned])
 })
 
 liveTest("sends no authorizations that have ended, and nothing after them", function* () {
@@ -196,7 +207,7 @@ liveTest("sends nothing that is withheld because one provider shows it for a whi
   yield* scene.mining
   const { result } = yield* scene.send(signed, {}, (unpaid) => {
     scene.said.push("begun again")
-    return asked(...unpaid.map(({ id }) => id))
+    return askedAll(unpaid)
   })
   expect([lies, scene.said.some((text) => text.includes("it is no longer owed"))]).toEqual([3, true])
   expect(result.differences).toHaveLength(3)
@@ -206,7 +217,7 @@ liveTest("sends nothing that is withheld because one provider shows it for a whi
 liveTest("checks a refund again that fell out of its block once it was confirmed", function* () {
   const scene = yield* funded([["USDT", 1, 20n * usd]])
   const { local } = scene
-  const { signed } = yield* scene.planned({ refunds: [refundAt(scene, "USDT", 0)] })
+  const { signed } = yield* scene.planned({ refunds: [refundOf(scene, 0, { currency: "USDT" })] })
   // One more than is taken out: a block may come while that is done.
   const { number } = yield* local.head
   yield* local.mine(2)
@@ -220,7 +231,7 @@ liveTest("checks a refund again that fell out of its block once it was confirmed
   expect(fellOut).toHaveLength(2)
   const added = fellOut.map((line) => line.replace("confirmed", "fell out"))
   writeFileSync(scene.journalPath, `${[...lines, ...added].join("\n")}\n`)
-  const closed = (unpaid: ReadonlyArray<PlannedRefund>) => collectRefusal(`closed: ${unpaid.map(({ id }) => id)}`)
+  const closed = (unpaid: ReadonlyArray<PlannedRefund>) => collectRefusal(`closed: ${unpaid.map(({ of }) => of)}`)
   expect(yield* refusal(scene.send(signed, {}, closed))).toBe("closed: exc_0")
 })
 

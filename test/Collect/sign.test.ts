@@ -16,7 +16,7 @@ import {
   type TransactionSerializedEIP1559
 } from "viem"
 import { multicall3Address } from "../../src/Chains/rpc/contractViews.ts"
-import { isWhole, type LeftOut, Plan } from "../../src/Collect/Plan.ts"
+import { isWhole, type LeftOut, Plan, planFormat } from "../../src/Collect/Plan.ts"
 import { feeCeiling, planProblem, type SigningLimits, totalFeeCeiling } from "../../src/Collect/planChecks.ts"
 import { highestCost, planText } from "../../src/Collect/planText.ts"
 import { readJsonFile } from "../../src/Collect/readJsonFile.ts"
@@ -24,12 +24,14 @@ import { signedFormat } from "../../src/Collect/Signed.ts"
 import { seedOf } from "../../src/Collect/seed.ts"
 import { signPlan } from "../../src/Collect/sign.ts"
 import { madeText } from "../../src/commands/sweepTexts.ts"
+import { RefundId } from "../../src/Domain/Ids.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import {
   addressAt,
   customer,
   destination,
+  exception,
   otherPhrase,
   phrase,
   planOf,
@@ -206,7 +208,11 @@ describe("a plan is refused", () => {
         }
       ]
     })
-  const asRefunds = moves.map((move, i) => ({ ...move, to: customer, refund: `${refunded[0].slice(0, -1)}${i}` }))
+  const asRefunds = moves.map((move, i) => ({
+    ...move,
+    to: customer,
+    refund: RefundId.make(`${refunded[0].slice(0, -1)}${i}`)
+  }))
   const unknown = {
     tokens: [{ ...token, symbol: "__proto__" }],
     moves: moves.map((move) => ({ ...move, token: "__proto__" }))
@@ -252,7 +258,7 @@ describe("a plan is refused", () => {
     ["with other decimals", publicPlan({ decimals: 9 }), "The plan counts USDC in 9 decimals, and on Base it has 6"],
     ["with another name for a token", publicPlan({ symbol: "DAI", decimals: 18 }), "and it is the USDC of Base"],
     ["with an unknown token", planOf(unknown as Partial<Plan>), "__proto__, which is no token that tilld takes"],
-    ["that sends an exception back twice", planOf({ moves: twice }), "sends one exception back twice"],
+    ["that pays a refund twice", planOf({ moves: twice }), "pays one refund twice"],
     [
       "with two tokens of one name",
       withTokens(() => ({ symbol: "USDC" })),
@@ -316,8 +322,8 @@ describe("a plan is refused", () => {
       'The plan has a name that is none: "USDC\\nTo'
     ],
     [
-      "with a line in a refund's name",
-      withMove(2, { refund: `${refunded[0]}\nTo` }),
+      "with a line in an exception's name",
+      withMove(2, { exception: `${exception}\nTo` }),
       "The plan has a name that is none"
     ],
     ["with another coin", planOf({ coin: "USDC" }), 'The coin of base is not "USDC"'],
@@ -386,7 +392,7 @@ describe("a file is no plan", () => {
   const whole = (from: number, to: number) => `must be a whole number from ${from} to ${to}`
   const units = "must be a number of base units below 2^256"
   const cases: ReadonlyArray<readonly [at: string, file: object, must: string]> = [
-    ["format", { format: signedFormat, authorizations: [], plan: {} }, 'must be "tilld sweep plan 1"'],
+    ["format", { format: signedFormat, authorizations: [], plan: {} }, `must be "${planFormat}"`],
     ["chainId", { chainId: 1.5 }, whole(1, 2 ** 53 - 1)],
     ["chainId", { chainId: 2 ** 53 }, whole(1, 2 ** 53 - 1)],
     ["account", { account: 2 ** 31 }, whole(0, 2 ** 31 - 1)],
@@ -395,7 +401,8 @@ describe("a file is no plan", () => {
     ["sponsor.nonce", { sponsor: { ...sponsor, nonce: 2 ** 48 } }, whole(0, 2 ** 48 - 1)],
     ["moves.0.amount", withFirst({ amount: `${2n ** 256n}` }), units],
     ["moves.0.funding", withFirst({ funding: "-1" }), units],
-    ["moves.0.refund", withFirst({ refund: "customer" }), "must be the id of an exception"],
+    ["moves.0.refund", withFirst({ refund: "customer" }), "must be the id of a refund"],
+    ["moves.0.exception", withFirst({ exception: "customer" }), "must be the id of an exception"],
     ["moves.0.index", withFirst({ index: 2 ** 31 }), whole(0, 2 ** 31 - 1)],
     ["tokens.0.decimals", { tokens: [{ ...tokens[0], decimals: 37 }] }, whole(0, 36)],
     ["moves", { moves: Array(5_001).fill(move) }, "must have 5000 entries at most"],
@@ -486,7 +493,7 @@ it("a plan in words has everything that a signer has to look at", () => {
     `To        ${destination}`,
     "          4 USDC in 2 transfers, 9 USDT in 1 transfer, 1 ETH at least in 1 transfer",
     `Refund to ${customer}`,
-    `          0.7 USDC in 1 transfer, the refund of ${refunded[0]}`,
+    `          0.7 USDC in 1 transfer, the refund of ${exception}`,
     `          0.25 ETH in 1 transfer, the refund of ${refunded[1]}`,
     `Tokens    USDC is ${usdc}, 6 decimals, NOT the USDC of the public network`,
     `          USDT is ${usdt}, 6 decimals`,

@@ -15,6 +15,8 @@ import {
   funded,
   type Paid,
   prepared,
+  refundId,
+  refundOf,
   someone,
   untilSaid,
   untilTrue,
@@ -106,9 +108,7 @@ liveTest("sends no authorizations that end within minutes", function* () {
 /** The exceptions of an address that go back in one plan, by their amounts in USDC. */
 const refunding = Effect.fnUntraced(function* (...amounts: ReadonlyArray<bigint>) {
   const scene = yield* funded([["USDC", 1, 20n * usd]])
-  const refunds = amounts.map((amount) => ({
-    ...{ id: `exc_${amount}`, address: scene.wallet.address(0), index: 0, currency: "USDC", amount: amount * usd }
-  }))
+  const refunds = amounts.map((amount) => refundOf(scene, amount, { amount: amount * usd }))
   return { scene, refunds, ...(yield* scene.planned({ refunds })) }
 })
 
@@ -154,8 +154,8 @@ for (const [what, others, hashes] of [
     yield* scene.mining
     const { transfers } = yield* scene.sent(signed)
     expect(transfers.map(({ amount, refund }) => [refund, amount])).toEqual([
-      ["exc_5", `${5n * usd}`],
-      ["exc_7", `${7n * usd}`]
+      [refundId(5), `${5n * usd}`],
+      [refundId(7), `${7n * usd}`]
     ])
     expect(new Set(transfers.map(({ hash }) => hash)).size).toBe(hashes)
   })
@@ -174,7 +174,7 @@ liveTest("counts a refund that somebody else has carried out, whatever others us
   yield* scene.local.mine()
   yield* scene.mining
   const { transfers } = yield* scene.sent(signed)
-  expect(transfers.map(({ amount, refund }) => [refund, amount])).toEqual([["exc_5", `${5n * usd}`]])
+  expect(transfers.map(({ amount, refund }) => [refund, amount])).toEqual([[refundId(5), `${5n * usd}`]])
 })
 
 liveTest("pays a refund once, of however many plans that have it", function* () {

@@ -1,8 +1,7 @@
 import { expect } from "@effect/vitest"
 import type { Address } from "viem"
-import type { PlannedRefund } from "../../src/Collect/candidates.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { collecting, ether, funded, prepared, usd } from "./collecting.ts"
+import { collecting, ether, funded, prepared, refundOf, usd } from "./collecting.ts"
 
 liveTest("moves USDC from a hundred addresses in one transaction, and from more in two", function* () {
   const { plan, scene, signed } = yield* prepared([["USDC", 103, 20n * usd]])
@@ -54,8 +53,8 @@ liveTest("sends coin less its gas, and what is left after the transfers of token
 
 liveTest("sends coin back whole where the address has no more: its gas is the sponsor's", function* () {
   const scene = yield* funded([["ETH", 1, ether]])
-  const refund = { id: "exc_1", address: scene.wallet.address(0), index: 0, currency: "ETH", amount: ether }
-  const { signed } = yield* scene.planned({ refunds: [refund] })
+  const refunds = [refundOf(scene, 1, { currency: "ETH", amount: ether })]
+  const { signed } = yield* scene.planned({ refunds })
   yield* scene.mining
   yield* scene.sent(signed)
   expect(yield* scene.arrived("ETH")).toBe(ether)
@@ -68,10 +67,9 @@ liveTest("takes no gas of a refund out of the coin at its address", function* ()
   ])
   const address = scene.wallet.address(0) as Address
   yield* scene.local.mine(2)
-  const at = { address, index: 0 }
-  const refunds: ReadonlyArray<PlannedRefund> = [
-    { id: "exc_1", ...at, currency: "USDT", amount: 20n * usd, kept: 0n },
-    { id: "exc_2", ...at, currency: "ETH", amount: ether / 50n, kept: ether }
+  const refunds = [
+    refundOf(scene, 1, { currency: "USDT", amount: 20n * usd, kept: 0n }),
+    refundOf(scene, 2, { currency: "ETH", amount: ether / 50n, kept: ether })
   ]
   const { signed } = yield* scene.planned({ refunds })
   yield* scene.mining

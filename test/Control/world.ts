@@ -1,6 +1,7 @@
 import { connect } from "node:net"
 import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
 import { mnemonicToAccount } from "viem/accounts"
+import { expect } from "vitest"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { listAlerts, showAlertSecret, testAlert } from "../../src/Alerts/alertOperations.ts"
 import { repairLayer, sendingLayer } from "../../src/App.ts"
@@ -26,7 +27,14 @@ import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
 import { challengeWallet, checkProof } from "../../src/Payments/addresses/proofOperations.ts"
 import { listReceived, readChain, recordCollected } from "../../src/Payments/addresses/sweepOperations.ts"
 import { challengeOf, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
-import { acceptMoney, listExceptions, noteRefund } from "../../src/Payments/decisions/decisionOperations.ts"
+import {
+  acceptMoney,
+  dropUnmade,
+  listExceptions,
+  listRefunds,
+  refundMoney
+} from "../../src/Payments/decisions/decisionOperations.ts"
+import { accountRefunds, beginRefunds, owedRefunds } from "../../src/Payments/decisions/sweepRefunds.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../../src/Payments/paymentOperations.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { hdWallet } from "../../src/Settings/hdWallet.ts"
@@ -72,6 +80,15 @@ const paidLate = (n: number) => [
      'base', 'test', '0xlate${n}', 'ETH', '1000', 3000)`
 ]
 
+const noted = `ref_${"1".repeat(22)}`
+/** A refund of it that was noted without its transaction. */
+const refund = [
+  `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at)
+   VALUES ('${noted}', '${payment(1)}', 'default', 'test', '0x0000000000000000000000000000000000000001', 'base', 'ETH', '5',
+     'noted', 1, 1)`,
+  `INSERT INTO refund_parts VALUES ('${noted}', 0, NULL, '0xother', NULL, '5', 0)`
+]
+
 /** That the seed of the test wallet is held: it is the phrase that every development tool publishes. */
 const proof = await (async () => {
   const challenge = challengeOf(hdWallet(testXpub), iso(Effect.runSync(Clock.currentTimeMillis)).slice(0, 10)) ?? ""
@@ -87,6 +104,7 @@ const rows = [
    VALUES ('base', 'test', 100, 200, '0xc8', 9000, 200)`,
   ...paidLate(1),
   ...paidLate(2),
+  ...refund,
   insertPayment(3, "polygon", "NULL"),
   insertPayment(4, "base", "NULL"),
   `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at)
@@ -201,17 +219,37 @@ export const samples: ReadonlyArray<Sample> = [
   },
   { operation: acceptMoney, input: { id: payment(1) }, act: "payments accept", detail: { id: payment(1) } },
   {
-    operation: noteRefund,
-    input: { id: payment(2), exceptions: ["exc_2"], amount: "400", txHash: hash, note: "a part" },
+    operation: refundMoney,
+    input: { id: payment(2), amount: "400", txHash: hash, note: "a part" },
     act: "payments refunded",
-    detail: {
-      id: payment(2),
-      exceptions: ["exc_2"],
-      amount: "400",
-      tx: hash,
-      note: "a part",
-      closed: ["exc_2: 400 ETH"]
-    }
+    detail: { id: payment(2), amount: "400", tx: hash, note: "a part", refund: expect.stringMatching(/^ref_/) }
+  },
+  { operation: listRefunds, input: { account: "default", mode: "test" } },
+  { operation: dropUnmade, input: { id: noted }, act: "refunds drop", detail: { id: noted } },
+  { operation: owedRefunds, input: { of: ["exc_2"] } },
+  {
+    operation: beginRefunds,
+    input: {
+      digest: hash,
+      refunds: [
+        {
+          refund: `ref_${"2".repeat(22)}`,
+          exception: "exc_2",
+          amount: "1",
+          to: "0x8C8d35429F74ec245F8Ef2f4Fd1e551cFF97d650",
+          place: 0,
+          way: "token"
+        }
+      ]
+    },
+    act: "sweep begin",
+    detail: { digest: hash, wasSent: false, refunds: `ref_${"2".repeat(22)}` }
+  },
+  {
+    operation: accountRefunds,
+    input: { digest: hash, sent: [], unsent: [] },
+    act: "sweep account",
+    detail: { digest: hash, sent: 0, unsent: 0 }
   },
   { operation: cancelOpenPayment, input: { id: payment(4) }, act: "payments cancel", detail: { id: payment(4) } },
   {

@@ -66,7 +66,10 @@ liveTest("through the socket every act leaves a row; refused acts and requests t
 })
 
 /** Operations that commands ask for as a part of what they do. */
-const withoutCommand = ["tokens", "health", "addresses received", "sweep read", "sweep record"]
+const withoutCommand = [
+  ...["tokens", "health", "sweep owed", "sweep begin", "sweep account"],
+  ...["addresses received", "sweep read", "sweep record"]
+]
 
 /** The command line with this input. An extended public key is in a file. */
 const commandLineOf = ({ input, operation }: Sample, folder: string): ReadonlyArray<string> => {

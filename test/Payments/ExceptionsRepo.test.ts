@@ -1,9 +1,11 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { YieldWrap } from "effect/Utils"
-import type { ExceptionContent } from "../../src/Domain/Exception.ts"
+import type { ExceptionContent, PaymentException } from "../../src/Domain/Exception.ts"
+import { newRefundId } from "../../src/Domain/Ids.ts"
 import * as ExceptionLists from "../../src/Payments/ExceptionListRepo.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
+import * as Refunds from "../../src/Payments/RefundsRepo.ts"
 import { Tx, Writer } from "../../src/Sql.ts"
 import { tempStore } from "../lib/store.ts"
 
@@ -32,7 +34,7 @@ const sync = (exceptionOf: ReadonlyArray<ExceptionContent>, at: number) =>
 test("an accepted exception stays closed for its money or less of it, and is open for more", function* () {
   expect(yield* sync([found], 1)).toHaveLength(1)
   expect(yield* sync([found], 2)).toHaveLength(0)
-  for (const { id } of yield* stored) yield* Exceptions.close(id, "accepted", 3)
+  for (const { id } of yield* stored) yield* Exceptions.accept(id, 3)
   expect(yield* sync([found], 4)).toHaveLength(0)
   expect(yield* sync([{ ...found, amount: 4n }], 5)).toHaveLength(0)
   expect(yield* stored).toMatchObject([{ status: "accepted", amount: 5n }])
@@ -48,13 +50,27 @@ test("an exception whose money was removed and has come back is open again", fun
   expect(yield* stored).toMatchObject([{ status: "open", amount: 5n }])
 })
 
+/** Records a refund of an exception, and what it leaves of its money. */
+const sendBack = Effect.fnUntraced(function* (one: PaymentException, amount: bigint, rest: bigint, txHash?: string) {
+  yield* Refunds.put({
+    ...{ id: newRefundId(), payment: undefined, account: undefined, mode: place.mode, address: place.address },
+    ...{ chain: one.chain, currency: one.currency, amount, to: undefined, status: "noted", txHash },
+    ...{ from: undefined, note: undefined, problem: undefined, plan: undefined, createdAt: 2, changedAt: 2 },
+    parts: [
+      {
+        ...{ exception: one.id, openedAt: undefined, txHash: "0xa", block: undefined, amount },
+        ...{ ofTwo: true, ofConfirmed: false }
+      }
+    ]
+  })
+  yield* sync(rest === 0n ? [] : [{ ...found, amount: rest }], 3)
+})
+
 test("money found beyond the refunded amount opens the exception again", function* () {
-  const [open] = yield* Effect.zipRight(sync([found], 1), stored)
-  if (open === undefined) return expect.unreachable()
-  yield* Exceptions.sendBack(open, 2n, 2)
+  const [open = expect.unreachable()] = yield* Effect.zipRight(sync([found], 1), stored)
+  yield* sendBack(open, 2n, 3n)
   expect(yield* stored).toMatchObject([{ amount: 3n, sentBack: 2n, status: "open" }])
-  const [rest = expect.unreachable()] = yield* stored
-  yield* Exceptions.sendBack(rest, 3n, 3)
+  yield* sendBack(open, 3n, 0n)
   expect(yield* stored).toMatchObject([{ amount: 5n, sentBack: 5n, status: "refunded" }])
   expect(yield* sync([], 4)).toHaveLength(0)
   expect(yield* stored).toMatchObject([{ amount: 5n, sentBack: 5n, status: "refunded" }])
@@ -62,15 +78,11 @@ test("money found beyond the refunded amount opens the exception again", functio
   expect(yield* stored).toMatchObject([{ amount: 4n, sentBack: 5n, status: "open" }])
 })
 
-test("an exception without transaction and block is open for what was found less what was refunded", function* () {
-  const sum: ExceptionContent = { ...found, txHash: undefined, key: "sum" }
-  const [open] = yield* Effect.zipRight(sync([sum], 1), stored)
-  if (open === undefined) return expect.unreachable()
-  yield* Exceptions.sendBack(open, 5n, 2)
-  expect(yield* sync([sum], 3)).toHaveLength(0)
-  expect(yield* stored).toMatchObject([{ amount: 5n, status: "refunded" }])
-  expect(yield* sync([{ ...sum, amount: 9n }], 4)).toHaveLength(1)
-  expect(yield* stored).toMatchObject([{ amount: 4n, sentBack: 5n, status: "open" }])
+test("an exception that was sent back in part, and whose rest a reorg took, is gone", function* () {
+  const [open = expect.unreachable()] = yield* Effect.zipRight(sync([found], 1), stored)
+  yield* sendBack(open, 2n, 3n)
+  yield* sync([], 4)
+  expect(yield* stored).toMatchObject([{ amount: 3n, sentBack: 2n, status: "gone" }])
 })
 
 test("an open exception whose money grows gets the new amount, keeps its age, and is not reported as opened", function* () {
@@ -79,25 +91,15 @@ test("an open exception whose money grows gets the new amount, keeps its age, an
   expect(yield* stored).toMatchObject([{ amount: 9n, openedAt: 1, status: "open" }])
 })
 
-test("the sender stays as corroborated receipts reported it, whatever one provider reports meanwhile", function* () {
-  yield* sync([{ ...found, sender: "0xpayer" }], 1)
-  const reported = [{ ...found, amount: 3n, sender: "0xthief" }]
-  yield* Exceptions.sync(place, yield* stored, [], 2, reported)
-  expect(yield* stored).toMatchObject([{ status: "open", amount: 3n, sender: "0xpayer" }])
-  yield* sync([{ ...found, sender: "0xother" }], 3)
-  expect(yield* stored).toMatchObject([{ amount: 5n, sender: "0xother" }])
-})
-
-test("the transaction named by a decision is cleared when the exception opens again, except for refunded money", function* () {
+test("the transaction named by an acceptance is cleared when the exception opens again; a refund's stays", function* () {
   yield* sync([found], 1)
-  const [{ id } = expect.unreachable()] = yield* stored
-  yield* Exceptions.close(id, "accepted", 2, { note: "fine", txHash: "0xa" })
+  const [open = expect.unreachable()] = yield* stored
+  yield* Exceptions.accept(open.id, 2, { note: "fine", txHash: "0xa" })
   yield* sync([{ ...found, amount: 6n }], 3)
   expect(yield* stored).toMatchObject([{ status: "open", note: undefined, decisionTx: undefined }])
-  const [open = expect.unreachable()] = yield* stored
-  yield* Exceptions.sendBack(open, 6n, 4, { note: "sent", txHash: "0xb" })
+  yield* sendBack(open, 6n, 0n, "0xb")
   yield* sync([{ ...found, amount: 1n }], 5)
-  expect(yield* stored).toMatchObject([{ status: "open", sentBack: 6n, note: "sent", decisionTx: "0xb" }])
+  expect(yield* stored).toMatchObject([{ status: "open", sentBack: 6n, decisionTx: "0xb" }])
 })
 
 test("open exceptions are listed oldest first, up to the limit", function* () {
@@ -107,7 +109,7 @@ test("open exceptions are listed oldest first, up to the limit", function* () {
     yield* Exceptions.sync(place, before, [...before, { ...found, key }], at)
   }
   const [oldest] = yield* stored
-  yield* Exceptions.close(oldest?.id ?? "", "accepted", 9)
+  yield* Exceptions.accept(oldest?.id ?? "", 9)
   const open = yield* ExceptionLists.open(yield* Tx, { limit: 2 })
   expect(open.map(({ key }) => key)).toEqual(keys.filter((key) => key !== oldest?.key).slice(0, 2))
 })
@@ -123,7 +125,7 @@ test("what is listed page by page begins with found_late and reorged, and a deci
   yield* sync([...late, ...pressing], 2)
   const first = yield* ExceptionLists.open(tx, { limit: 2 })
   expect(new Set(first.map(({ kind }) => kind))).toEqual(new Set(["found_late", "reorged"]))
-  yield* Exceptions.close(first[1]?.id ?? "", "accepted", 3)
+  yield* Exceptions.accept(first[1]?.id ?? "", 3)
   const second = yield* ExceptionLists.open(tx, { limit: 3, after: first[1]?.id })
   const last = yield* ExceptionLists.open(tx, { limit: 3, after: second[2]?.id })
   expect([...second, ...last].map(({ key }) => key).sort()).toEqual(late.map(({ key }) => key))

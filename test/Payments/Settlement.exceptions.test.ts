@@ -94,7 +94,9 @@ test("receipts of lost payments are found by an index", function* () {
   expect(steps.filter((step) => step.startsWith("SEARCH"))).toEqual([
     "SEARCH receipts USING INDEX receipts_lost (address=? AND chain=? AND mode=? AND canonical=?)",
     "SEARCH exceptions USING INDEX sqlite_autoindex_exceptions_2 (address=?)",
-    "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN"
+    "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN",
+    "SEARCH p USING INDEX refund_parts_exception (exception_id=?)",
+    "SEARCH r USING INDEX sqlite_autoindex_refunds_1 (id=?)"
   ])
   expect(steps.filter((step) => step.startsWith("SCAN"))).toEqual([])
 })

@@ -3,7 +3,7 @@ import { Effect, Layer, TestClock } from "effect"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { type Payment, PaymentNotPending } from "../../src/Domain/Payment.ts"
 import { cancelPayment } from "../../src/Payments/cancellation.ts"
-import { accept } from "../../src/Payments/operatorDecisions.ts"
+import { accept } from "../../src/Payments/decisions/accept.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
 import { end, exceptionOf, look, paidBy, refunded, stands, start, test } from "./deciding.ts"
 import { address, lastOnTime, scanTo, tick, transfer, usdcElsewhere } from "./settling.ts"
@@ -66,7 +66,7 @@ describe("a pending payment that is cancelled", () => {
   test("can be accepted for money that came afterwards", function* () {
     const payment = yield* cancelledPayment
     yield* scanTo(120, transfer(107, 1000n))
-    yield* accept(payment.id, undefined)
+    yield* accept(payment.id, undefined, {})
     yield* stands(payment.id, "confirmed 1000 0xt107", "accepted found_late 1000")
     expect(yield* Effect.flip(cancel(payment))).toEqual(PaymentNotPending.of("confirmed"))
   })
@@ -93,8 +93,8 @@ describe("a payment whose money has been seen, when it is cancelled,", () => {
     // The other half no longer confirms anything.
     yield* scanTo(130, transfer(120, 500n))
     yield* stands(id, "failed: cancelled 500 0xt110", "open underpaid 500", "open found_late 500")
-    yield* refunded(id, { exceptions: [(yield* exceptionOf(id, { txHash: "0xt110" })).id] })
-    yield* accept(id, undefined)
+    yield* refunded((yield* exceptionOf(id, { txHash: "0xt110" })).id)
+    yield* accept(id, undefined, {})
     yield* stands(id, "confirmed 500 0xt120", "refunded underpaid 500", "accepted found_late 500")
   })
 

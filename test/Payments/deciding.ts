@@ -8,9 +8,9 @@ import type { Owner } from "../../src/Domain/Account.ts"
 import { networkKey } from "../../src/Domain/Chain.ts"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
 import { AccountId, type PaymentId } from "../../src/Domain/Ids.ts"
+import { noteRefund, type RefundRequest } from "../../src/Payments/decisions/refund.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Repo from "../../src/Payments/PaymentsRepo.ts"
-import * as Refunds from "../../src/Payments/refunds.ts"
 import type { Settings } from "../../src/Settings.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
@@ -80,9 +80,8 @@ export const testOfPair = scopedTest(
   besideNode(withChains({ rpcUrls: ["http://127.0.0.1:1", "http://127.0.0.1:2"].map((url) => Redacted.make(url)) }))
 )
 
-/** Records a refund: of the only open exception, unless others are named. */
-export const refunded = (id: string, returned: Partial<Refunds.ReturnedMoney> = {}) =>
-  Refunds.refunded(id, { exceptions: [], amount: undefined, ...returned })
+/** Records a refund, by an operator. */
+export const refunded = (id: string, request: RefundRequest = {}) => noteRefund(id, undefined, request)
 
 /** One payment, and a node without transactions. */
 export const start = Effect.zipRight(

@@ -5,7 +5,8 @@ import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { startAt } from "../../src/Chains/ledger/WatchedAddressesRepo.ts"
 import type { Network } from "../../src/Domain/Chain.ts"
 import type { PaymentId } from "../../src/Domain/Ids.ts"
-import { abandon, accept } from "../../src/Payments/operatorDecisions.ts"
+import { abandon } from "../../src/Payments/cancellation.ts"
+import { accept } from "../../src/Payments/decisions/accept.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
@@ -15,7 +16,6 @@ import {
   attributedBy,
   besideNode,
   end,
-  exceptionOf,
   expiredWith,
   hash,
   look,
@@ -53,9 +53,9 @@ const startTolerant = startWith({ toleranceBps: 100 })
 
 test("accept: an expired payment whose money came late becomes confirmed by it, with its event, once", function* () {
   const { id } = yield* expiredWith(transfer(end + 5, 1000n))
-  const first = yield* accept(id, undefined)
-  expect(first).toMatchObject({ payment: { status: "confirmed" }, exceptions: [{ status: "accepted" }] })
-  expect(yield* accept(id, undefined)).toEqual(first)
+  const first = yield* accept(id, undefined, {})
+  expect(first).toMatchObject({ payment: { status: "confirmed" }, exception: undefined })
+  expect(yield* accept(id, undefined, {})).toEqual(first)
   const after = yield* look(id)
   expect(after.payment).toMatchObject({ confirmedAt: (end + 9) * 1000 })
   expect(after.events).toEqual(["payment.expired", "payment.confirmed"])
@@ -66,14 +66,14 @@ test("accept: an expired payment whose money came late becomes confirmed by it, 
 
 test("accept: a failed payment that got too little, by its first transaction", function* () {
   const { id } = yield* paidBy(end, transfer(120, 400n), transfer(121, 300n))
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   yield* stands(id, "confirmed 700 0xt120", "accepted underpaid 300", "accepted underpaid 400")
 })
 
 test("accept: with what was found late, by the transaction that crosses; its surplus is accepted with it", function* () {
   const { id } = yield* paidBy(end, transfer(120, 400n))
   yield* scanTo(end + 9, transfer(121, 900n))
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   const accepted = ["accepted found_late 900", "accepted overpaid 300", "accepted underpaid 400"]
   yield* stands(id, "confirmed 1300 0xt121", ...accepted)
 })
@@ -82,26 +82,26 @@ test("accept: by the transaction that reaches the tolerated amount", function* (
   const { id } = yield* startTolerant
   yield* scanTo(end)
   yield* scanTo(end + 9, transfer(120, 400n), transfer(121, 595n), transfer(122, 1n))
-  expect((yield* accept(id, undefined))?.payment).toMatchObject({ txHash: "0xt121", amountReceived: 996n })
+  expect((yield* accept(id, undefined, {}))?.payment).toMatchObject({ txHash: "0xt121", amountReceived: 996n })
 })
 
 test("accept: money within the minute of grace was on time", function* () {
   const { id } = yield* expiredWith(transfer(lastOnTime, 700n), transfer(lastOnTime + 1, 300n))
-  expect((yield* accept(id, undefined))?.payment).toMatchObject({ status: "confirmed", amountReceived: 700n })
+  expect((yield* accept(id, undefined, {}))?.payment).toMatchObject({ status: "confirmed", amountReceived: 700n })
 })
 
 test("accept: closes what is open of a confirmed payment, which keeps its transaction, and asks no provider", function* () {
   const { id } = yield* paidBy(130, transfer(120, 1500n))
   const before = yield* look(id)
   expect(before.exceptions).toEqual(["open overpaid 500"])
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   expect(yield* look(id)).toEqual({ ...before, exceptions: ["accepted overpaid 500"] })
   expect(asked).toEqual([])
 })
 
 test("accept: unattributed money needs a named transaction that the chain has, deep enough and not failed", function* () {
   const { id } = yield* paidBy(end, transfer(120, 1000n, unattributed))
-  expect(yield* refusal(accept(id, undefined))).toContain("--tx")
+  expect(yield* refusal(accept(id, undefined, {}))).toContain("--tx")
   for (const [why, known] of [
     ["no transaction", undefined],
     ["2 of the 3 confirmations", { blockNumber: 199, status: "0x1" }],
@@ -109,11 +109,11 @@ test("accept: unattributed money needs a named transaction that the chain has, d
     ["could not be asked", { blockNumber: 0, status: "0x1" }]
   ] as const) {
     if (known) mined.set(hash("1"), known)
-    expect(yield* refusal(accept(id, hash("1")))).toContain(why)
+    expect(yield* refusal(accept(id, undefined, { txHash: hash("1") }))).toContain(why)
   }
   yield* stands(id, "detecting 1000", "open unattributed 1000")
   minedAt(198)
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   yield* stands(id, `confirmed 1000 ${hash("1")}`, "accepted unattributed 1000")
 })
 
@@ -121,26 +121,17 @@ test("accept: no provider is asked about a transaction that the ledger has, unle
   const { id } = yield* start
   yield* tick({ head: 121, transfers: [transfer(120, 400n)] })
   yield* tick({ head: 130, ancestor: 119, transfers: [transfer(121, 1n), transfer(122, 2n)] })
-  expect(yield* refusal(accept(id, "0xt120"))).toContain("no transaction")
+  expect(yield* refusal(accept(id, undefined, { txHash: "0xt120" }))).toContain("no transaction")
   yield* stands(id, "detecting 3 0xt121")
-  yield* accept(id, "0xt122")
+  yield* accept(id, undefined, { txHash: "0xt122" })
   yield* stands(id, "confirmed 3 0xt122")
 })
 
 test("accept: fails where no money came, and returns nothing for an unknown payment", function* () {
   const { id } = yield* paidBy(130)
-  expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({ _tag: "NothingToDecide" })
+  expect(yield* Effect.flip(accept(id, undefined, {}))).toMatchObject({ _tag: "NothingToDecide" })
   yield* stands(id, "pending")
-  expect(yield* accept("pay_none", undefined)).toBeUndefined()
-})
-
-test("an exception of a payment is decided on with its payment, and not by its own id", function* () {
-  const { id } = yield* paidBy(130, transfer(120, 1500n))
-  const exception = yield* exceptionOf(id)
-  for (const decision of [accept(exception.id, undefined), refunded(exception.id)]) {
-    expect(yield* decision).toBeUndefined()
-  }
-  yield* stands(id, "confirmed 1500 0xt120", "open overpaid 500")
+  expect(yield* accept("pay_none", undefined, {})).toBeUndefined()
 })
 
 test("accept: never by the gas for a token, also when the token was sent back", function* () {
@@ -150,7 +141,7 @@ test("accept: never by the gas for a token, also when the token was sent back", 
   yield* scanTo(end + 9, transfer(end + 5, 1000n, late), transfer(end + 6, 5n))
   yield* refunded(id)
   yield* scanTo(end + 20, transfer(end + 12, 6n))
-  yield* Effect.flip(accept(id, undefined))
+  yield* Effect.flip(accept(id, undefined, {}))
   yield* stands(id, "expired", "refunded late 1000")
 })
 
@@ -167,13 +158,16 @@ test("accept: a transaction that paid another payment is refused where all money
   const paid = transfer(121, 1000n, { address: other.address.toLowerCase(), txHash: hash("1") })
   yield* scanTo(130, transfer(120, 400n), paid)
   minedAt(121)
-  expect(yield* Effect.flip(accept(id, hash("1")))).toMatchObject({
+  expect(yield* Effect.flip(accept(id, undefined, { txHash: hash("1") }))).toMatchObject({
     _tag: "TransactionNotProven",
     message: expect.stringContaining(other.id)
   })
   // Coins of which no transaction is known can have come by it, too.
   yield* scanTo(131, transfer(122, 600n, unattributed))
-  expect((yield* accept(id, hash("1")))?.payment).toMatchObject({ status: "confirmed", txHash: hash("1") })
+  expect((yield* accept(id, undefined, { txHash: hash("1") }))?.payment).toMatchObject({
+    status: "confirmed",
+    txHash: hash("1")
+  })
 })
 
 const live: Network = { chain: "base", mode: "live" }
@@ -186,7 +180,7 @@ testOfModes("accept: a transaction is proven by the providers of the payment's m
   yield* inTransaction(Effect.zipRight(LedgerRepo.startScan(live, block(100), undefined), startAt(live, 100)))
   yield* tick({ head: 130, on: live, transfers: [transfer(120, 1000n, unattributed)] })
   minedAt(190)
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   expect(asked).toEqual(["base.live"])
   yield* stands(id, `confirmed 1000 ${hash("1")}`, "accepted unattributed 1000")
 })
@@ -194,7 +188,7 @@ testOfModes("accept: a transaction is proven by the providers of the payment's m
 test("accept: the payment ended when it was accepted; on-time money that was known then is not paid again", function* () {
   const { id } = yield* expiredWith(transfer(end + 5, 1000n), transfer(200, 100n))
   yield* TestClock.adjust("1 minute")
-  yield* accept(id, `0xt${end + 5}`)
+  yield* accept(id, undefined, { txHash: `0xt${end + 5}` })
   const after = yield* look(id)
   expect(after.payment).toMatchObject({ confirmedAt: (end + 69) * 1000, endedAt: (end + 69) * 1000 })
   expect(after.exceptions.toSorted()).toEqual(["accepted found_late 100", "accepted late 1000"])
@@ -207,7 +201,7 @@ test("accept: a payment that a reorg undid is confirmed again, by the money that
   expect((yield* look(id)).payment).toMatchObject({ failureReason: "reorged", confirmedAt: 130_000 })
   yield* scanTo(140, transfer(135, 1000n))
   expect((yield* look(id)).exceptions).toEqual(["gone reorged 1000", "open found_late 1000"])
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   const after = yield* look(id)
   expect(after.payment).toMatchObject({ confirmedAt: 140_000, endedAt: 140_000 })
   expect(after.events.slice(2)).toEqual(["payment.failed", "payment.confirmed"])
@@ -218,13 +212,13 @@ test("accept: a payment whose money a reorg removed permanently needs another tr
   const { id } = yield* undone
   const failed = yield* look(id)
   expect(failed.exceptions).toEqual(["open reorged 1000"])
-  expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({
+  expect(yield* Effect.flip(accept(id, undefined, {}))).toMatchObject({
     _tag: "TransactionNotProven",
     message: expect.stringContaining("--tx")
   })
   expect(yield* look(id)).toEqual(failed)
   minedAt(190)
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   const restarted = yield* Effect.provide(Settlement, Layer.fresh(settlementLayer)).pipe(
     Effect.provide(testSettingsLayer(""))
   )
@@ -236,7 +230,7 @@ test("accept: a payment whose money a reorg removed permanently needs another tr
 test("accept: what comes after such a transaction is paid again", function* () {
   const { id } = yield* paidBy(121, transfer(119, 600n))
   minedAt(190)
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   expect((yield* look(id)).exceptions).toEqual([])
   yield* scanTo(150, transfer(140, 1000n))
   expect((yield* look(id)).exceptions).toEqual(["open overpaid 1000"])
@@ -245,7 +239,7 @@ test("accept: what comes after such a transaction is paid again", function* () {
 test("accept: further money is paid again beside accepted unattributed money, whose own transaction is not", function* () {
   const { id } = yield* paidBy(130, transfer(120, 1500n, unattributed))
   minedAt(190)
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   yield* scanTo(150, transfer(140, 1000n))
   const before = ["accepted unattributed 1500", "open overpaid 1000"]
   expect((yield* look(id)).exceptions).toEqual(before)
@@ -255,7 +249,7 @@ test("accept: further money is paid again beside accepted unattributed money, wh
 
 test("accept: unattributed money makes up for what the other transactions lacked", function* () {
   const { id } = yield* paidBy(130, transfer(110, 300n), transfer(120, 700n, unattributed))
-  expect((yield* accept(id, undefined))?.payment).toMatchObject({ txHash: "0xt110", amountReceived: 1000n })
+  expect((yield* accept(id, undefined, {}))?.payment).toMatchObject({ txHash: "0xt110", amountReceived: 1000n })
   yield* scanTo(150, transfer(140, 500n))
   const before = ["accepted unattributed 700", "open overpaid 500"]
   expect((yield* look(id)).exceptions).toEqual(before)
@@ -269,7 +263,7 @@ testOfTwo("accept: unattributed money of another chain is proven there, and foun
   yield* tick({ head: 300, on: elsewhere, transfers: [transfer(250, 7n, unattributed)] })
   yield* stands(id, "pending", "open wrong_chain 7")
   minedAt(198)
-  yield* accept(id, hash("1"))
+  yield* accept(id, undefined, { txHash: hash("1") })
   expect(asked).toEqual(["optimism.test"])
   yield* stands(id, `confirmed ${hash("1")}`, "accepted wrong_chain 7")
   yield* TestClock.setTime(301_000)
@@ -284,7 +278,7 @@ testOfTwo("accept: money on another chain that a reorg there removed is reported
   const { id } = yield* start
   yield* startScans(7, elsewhere)
   yield* tick({ head: 252, on: elsewhere, transfers: [usdcElsewhere(250, 1000n)] })
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   yield* tick({ head: 253, on: elsewhere, ancestor: 249 })
   yield* stands(id, "confirmed 0xt250", "accepted wrong_chain 1000", "open reorged 1000")
   yield* tick({ head: 254, on: elsewhere, transfers: [{ ...usdcElsewhere(254, 1000n), txHash: "0xt250" }] })
@@ -330,6 +324,6 @@ testOfTwo("abandon: works before a chain's first head; money on any chain is an 
   yield* inTransaction(Effect.zipRight(LedgerRepo.startScan(network, block(290), undefined), startAt(network, 290)))
   yield* scanTo(310, usdcElsewhere(305, 5n))
   expect((yield* look(id)).exceptions).toEqual(["open wrong_chain 1000", "open found_late 5"])
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt305", amountReceived: 5n })
 })

@@ -29,6 +29,12 @@ const ofToken = new Set([
 
 /** The wallet of each exception, for the path of its address. */
 const wallet = "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN"
+/** Those of each exception. */
+const refunds = [
+  "USE TEMP B-TREE FOR json_group_array(ORDER BY)",
+  "SEARCH p USING INDEX refund_parts_exception (exception_id=?)",
+  "SEARCH r USING INDEX sqlite_autoindex_refunds_1 (id=?)"
+]
 
 const owner: Owner = { account: AccountId.make("default"), mode: "test" }
 const after = { createdAt: 1_700_000_000_000, sequence: 500 }
@@ -136,7 +142,7 @@ liveSuite(tempStore, "a page of payments is one search of one index, with any fi
 
   test("and the exceptions of each of its payments are found, in their order, by an index", function* () {
     const plan = yield* planOf((db) => Exceptions.firstOfPayment(db, PaymentId.make("pay_1", true), 10))
-    expect(plan).toEqual(["SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)", wallet])
+    expect(plan).toEqual(["SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)", wallet, ...refunds])
   })
 
   test("a page of exceptions is one search of one index, too, with any filters and any cursor", function* () {
@@ -151,7 +157,8 @@ liveSuite(tempStore, "a page of payments is one search of one index, with any fi
             const bounds = [...columns, from && "opened_at<?"].filter(Boolean).join(" AND ")
             expect(yield* planOf((db) => Exceptions.list(db, owner, filter))).toEqual([
               `SEARCH exceptions USING INDEX exceptions_list${by} (${bounds})`,
-              wallet
+              wallet,
+              ...refunds
             ])
           }
         }

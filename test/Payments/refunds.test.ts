@@ -3,13 +3,13 @@ import { Effect, TestClock } from "effect"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
-import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
+import { accept } from "../../src/Payments/decisions/accept.ts"
+import { dropRefund, nameRefund, noteRefund } from "../../src/Payments/decisions/refund.ts"
 import * as ExceptionLists from "../../src/Payments/ExceptionListRepo.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
-import { accept } from "../../src/Payments/operatorDecisions.ts"
-import type { Refunded, ReturnedMoney } from "../../src/Payments/refunds.ts"
+import * as Refunds from "../../src/Payments/RefundsRepo.ts"
 import { Reader } from "../../src/Sql.ts"
-import { inTransaction, rows } from "../lib/store.ts"
+import { inTransaction } from "../lib/store.ts"
 import {
   attributedBy,
   end,
@@ -17,6 +17,7 @@ import {
   expiredWith,
   hash,
   look,
+  owner,
   paidBy,
   refunded,
   refusal,
@@ -35,50 +36,37 @@ const withTwo = Effect.gen(function* () {
   return { id, seven: seven.id, eight: eight.id }
 })
 
-test("refunded: where several are open it needs names, closes those, and leaves the others open", function* () {
+test("refunded: of a payment, what is open goes back, the oldest first; one exception alone by its id", function* () {
   const { eight, id, seven } = yield* withTwo
   const before = yield* look(id)
-  expect(yield* Effect.flip(refunded(id))).toMatchObject({
-    _tag: "RefundUnclear",
-    message: expect.stringMatching(/2 open exceptions: exc_.* \(late, 7 base units of ETH, 0xt.*\), exc_.*--exception/)
-  })
+  expect(yield* refusal(refunded(id))).toContain("must be given: at most 15 ETH on base")
+  expect(yield* refusal(refunded(seven, { amount: 8n }))).toContain("at most 7")
   expect(yield* look(id)).toEqual(before)
-  const result = yield* refunded(id, { exceptions: [seven] })
-  expect(result?.closed).toMatchObject([
-    { id: seven, kind: "late", amount: 7n, currency: "ETH", txHash: `0xt${end + 5}` }
+  const result = yield* refunded(id, { amount: 9n })
+  expect(result?.refund.parts).toMatchObject([
+    { exception: seven, amount: 7n },
+    { exception: eight, amount: 2n }
   ])
-  yield* stands(id, "expired", "refunded late 7", "open late 8")
-  // Money that has come since the operator's look is not what was named.
+  yield* stands(id, "expired", "refunded late 7", "open late 6")
+  // Money that has come since is not what was named.
   yield* scanTo(end + 19, transfer(end + 15, 9n))
-  yield* refunded(id, { exceptions: [eight] })
+  yield* refunded(eight)
   yield* stands(id, "expired", "refunded late 7", "refunded late 8", "open late 9")
   yield* refunded(id)
   expect(yield* Effect.flip(refunded(id))).toMatchObject({ _tag: "NothingToDecide" })
   expect(yield* refunded("pay_none")).toBeUndefined()
 })
 
-test("refunded: names that are not its open exceptions close nothing, nor those beside them", function* () {
-  const { eight, id, seven } = yield* withTwo
-  yield* refunded(id, { exceptions: [seven] })
-  const before = yield* look(id)
-  const reason = (exceptions: ReadonlyArray<string>, amount?: bigint) => refusal(refunded(id, { exceptions, amount }))
-  expect(yield* reason([eight, "exc_none"])).toContain("has no exception exc_none")
-  expect(yield* reason([eight, seven])).toContain("is refunded, not open")
-  expect(yield* reason([eight], 9n)).toContain("less than 9")
-  expect(yield* look(id)).toEqual(before)
-  yield* scanTo(end + 19, transfer(end + 15, 9n))
-  const nine = yield* exceptionOf(id, { amount: 9n })
-  expect(yield* reason([eight, nine.id], 8n)).toContain("of one exception")
-})
-
 test("refunded: beyond the given amount the rest stays open, and refunded money no longer counts", function* () {
   const { id } = yield* paidBy(130, transfer(120, 1000n, unattributed))
-  const result = yield* refunded(id, { amount: 400n })
-  expect(result?.closed).toMatchObject([{ kind: "unattributed", amount: 400n }])
+  const exception = (yield* exceptionOf(id)).id
+  expect((yield* refunded(exception, { amount: 400n }))?.refund).toMatchObject({
+    amount: 400n,
+    parts: [{ block: 120 }]
+  })
   yield* scanTo(131, transfer(125, 1n))
   yield* stands(id, "detecting 601 0xt125", "open unattributed 600")
-  // There is money that counts by now: the exception is named.
-  yield* refunded(id, { amount: 600n, exceptions: [(yield* exceptionOf(id)).id] })
+  yield* refunded(exception, { amount: 600n })
   yield* scanTo(132, transfer(126, 1n))
   yield* stands(id, "detecting 2 0xt125", "refunded unattributed 1000")
 })
@@ -87,25 +75,25 @@ test("accept: a payment cannot be accepted for refunded money, but for what came
   const { id } = yield* expiredWith(transfer(end + 5, 1000n))
   yield* refunded(id)
   const before = yield* look(id)
-  for (const tx of [undefined, `0xt${end + 5}`]) {
-    expect(yield* Effect.flip(accept(id, tx))).toMatchObject({
+  for (const txHash of [undefined, `0xt${end + 5}`]) {
+    expect(yield* Effect.flip(accept(id, undefined, { txHash }))).toMatchObject({
       _tag: "NothingToDecide",
       message: `What came for ${id} was sent back: there is nothing to accept`
     })
   }
   expect(yield* look(id)).toEqual(before)
   yield* scanTo(end + 19, transfer(end + 15, 1000n))
-  expect(yield* refusal(accept(id, `0xt${end + 5}`))).toBe(
+  expect(yield* refusal(accept(id, undefined, { txHash: `0xt${end + 5}` }))).toBe(
     `What 0xt${end + 5} brought was sent back: ${id} cannot be accepted for it`
   )
-  expect((yield* accept(id, undefined))?.payment).toMatchObject({ status: "confirmed", txHash: `0xt${end + 15}` })
+  expect((yield* accept(id, undefined, {}))?.payment).toMatchObject({ status: "confirmed", txHash: `0xt${end + 15}` })
 })
 
 test("accept: what was found late and sent back keeps no payment confirmed that was accepted for other money", function* () {
   const { id } = yield* expiredWith(transfer(200, 1000n))
   yield* refunded(id)
   yield* scanTo(end + 19, transfer(end + 15, 1000n))
-  expect((yield* accept(id, undefined))?.payment).toMatchObject({ status: "confirmed", txHash: `0xt${end + 15}` })
+  expect((yield* accept(id, undefined, {}))?.payment).toMatchObject({ status: "confirmed", txHash: `0xt${end + 15}` })
   yield* tick({ head: end + 20, ancestor: end + 14, finalized: end + 10 })
   yield* tick({ head: end + 40, finalized: end + 30 })
   expect((yield* look(id)).payment).toMatchObject({ status: "failed", failureReason: "reorged" })
@@ -125,7 +113,7 @@ test("refunded: money that was sent back confirms nothing when its transaction t
 
 test("refunded: other money than what was sent back counts", function* () {
   const { id } = yield* paidBy(130, transfer(110, 400n), transfer(120, 1000n, unattributed))
-  yield* refunded(id, { exceptions: [(yield* exceptionOf(id)).id] })
+  yield* refunded((yield* exceptionOf(id)).id)
   yield* attributedBy(131, transfer(120, 1100n, { position: "call:0xa" }))
   yield* stands(id, "detecting 500 0xt110", "refunded unattributed 1000")
   yield* scanTo(140, transfer(131, 500n))
@@ -135,7 +123,7 @@ test("refunded: other money than what was sent back counts", function* () {
 test("refunded: refunded money that was paid again does not replace orphaned money", function* () {
   const { id } = yield* paidBy(130, transfer(110, 1000n), transfer(120, 1000n))
   expect((yield* look(id)).exceptions).toEqual(["open overpaid 1000"])
-  yield* refunded(id)
+  yield* refunded(id, { amount: 1000n })
   // A branch on which the second one came first opens nothing again.
   const again = [transfer(120, 1000n), { ...transfer(125, 1000n), txHash: "0xt110" }]
   yield* tick({ head: 131, ancestor: 105, finalized: 104, transfers: again })
@@ -145,9 +133,9 @@ test("refunded: refunded money that was paid again does not replace orphaned mon
   yield* tick({ head: 137, finalized: 125 })
   yield* stands(id, "failed: reorged 0xt110", "open reorged 1000", "refunded overpaid 1000")
   const after = yield* look(id)
-  expect(yield* Effect.flip(accept(id, undefined))).toMatchObject({ _tag: "TransactionNotProven" })
+  expect(yield* Effect.flip(accept(id, undefined, {}))).toMatchObject({ _tag: "TransactionNotProven" })
   // Nor is it what the payment can be accepted for.
-  expect(yield* refusal(accept(id, "0xt120"))).toContain("was sent back")
+  expect(yield* refusal(accept(id, undefined, { txHash: "0xt120" }))).toContain("was sent back")
   expect(yield* look(id)).toEqual(after)
 })
 
@@ -166,8 +154,8 @@ for (const scanIs of ["after", "before"]) {
 }
 
 for (const [outcome, decide] of [
-  ["refunded", (id: string) => Effect.asVoid(refundException(id, undefined, undefined, {}))],
-  ["accepted", (id: string) => Effect.asVoid(acceptException(id, undefined, {}))]
+  ["refunded", (id: string) => Effect.asVoid(refunded(id))],
+  ["accepted", (id: string) => Effect.asVoid(accept(id, undefined, {}))]
 ] as const) {
   test(`money of a lost payment that was ${outcome} is not a new matter when its transaction turns up`, function* () {
     yield* start
@@ -189,28 +177,23 @@ const openWith = (...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.tap(start, Effect.zipRight(TestClock.setTime(112_000), tick({ head: 112, transfers })))
 
 /** `amount` of what counts for it was sent back. */
-const back = ({ id }: Payment, amount: bigint, txHash?: string, over: Partial<ReturnedMoney> = {}) =>
-  refunded(id, { amount, detail: { txHash }, ...over })
+const back = ({ id }: Payment, amount: bigint, txHash?: string) => refunded(id, { amount, txHash })
 
-const exceptionsOf = ({ id }: Payment) => Effect.flatMap(Reader, (reader) => Exceptions.ofPayment(reader, id))
+const refundsOf = ({ id }: Payment) => Effect.flatMap(Reader, (reader) => Refunds.ofPayment(reader, id))
 
 describe("what was sent back of an open payment's money", () => {
   test("no longer counts: the other half confirms nothing", function* () {
     const payment = yield* openWith(transfer(110, 500n))
     yield* back(payment, 500n, hash("a"))
-    yield* stands(payment.id, "pending", "refunded underpaid 500")
-    expect((yield* look(payment.id)).events).toEqual(["payment.detecting"])
+    yield* stands(payment.id, "pending")
     yield* scanTo(130, transfer(120, 500n))
-    yield* stands(payment.id, "detecting 500 0xt120", "refunded underpaid 500")
+    yield* stands(payment.id, "detecting 500 0xt120")
     expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.detecting"])
     yield* scanTo(end)
-    const exceptions = ["refunded underpaid 500", "open underpaid 500"]
-    yield* stands(payment.id, "failed: insufficient_amount 500 0xt120", ...exceptions)
-    const reported = yield* rows<{ body: string }>("SELECT body FROM events WHERE kind = 'payment.exception'")
-    expect(JSON.parse(reported[0]?.body ?? "").exception).toMatchObject({
-      ...{ kind: "underpaid", resolution: "refunded", amount: "500" },
-      refunds: [{ amount: "500", txHash: hash("a") }]
-    })
+    yield* stands(payment.id, "failed: insufficient_amount 500 0xt120", "open underpaid 500")
+    expect(yield* refundsOf(payment)).toMatchObject([
+      { status: "noted", amount: 500n, txHash: hash("a"), parts: [{ txHash: "0xt110", amount: 500n }] }
+    ])
   })
 
   test("no longer counts where one provider reports its transaction in another block, too", function* () {
@@ -218,121 +201,101 @@ describe("what was sent back of an open payment's money", () => {
     yield* back(payment, 500n)
     const again = transfer(110, 500n, { blockHash: "0xfalse" })
     yield* tick({ head: 113, transfers: [again], corroborated: false })
-    yield* stands(payment.id, "pending", "refunded underpaid 500")
+    yield* stands(payment.id, "pending")
     // Other money of one provider's shows.
     yield* tick({ head: 114, transfers: [transfer(111, 300n)], corroborated: false })
-    yield* stands(payment.id, "detecting 300 0xt111", "refunded underpaid 500")
+    yield* stands(payment.id, "detecting 300 0xt111")
   })
 
   test("leaves no reason for the payment to fail", function* () {
     const payment = yield* openWith(transfer(110, 500n))
     yield* back(payment, 500n)
     yield* scanTo(end)
-    yield* stands(payment.id, "expired", "refunded underpaid 500")
+    yield* stands(payment.id, "expired")
     expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.expired"])
   })
 
   test("in parts makes the payment miss more, with its event, and what is left is underpaid in the end", function* () {
     const payment = yield* openWith(transfer(110, 500n))
     yield* back(payment, 200n, hash("a"))
-    yield* stands(payment.id, "detecting 300 0xt110", "refunded underpaid 200")
+    yield* stands(payment.id, "detecting 300 0xt110")
     expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.updated"])
     yield* TestClock.setTime(113_000)
     yield* back(payment, 100n, hash("b"))
-    const [noted] = yield* exceptionsOf(payment)
-    expect(noted).toMatchObject({
-      txHash: "0xt110",
-      amount: 300n,
-      sentBack: 300n,
-      refunds: [
-        { amount: 200n, txHash: hash("a"), at: 112_000 },
-        { amount: 100n, txHash: hash("b"), at: 113_000 }
-      ]
-    })
+    expect(yield* refundsOf(payment)).toMatchObject([
+      { amount: 200n, txHash: hash("a"), createdAt: 112_000 },
+      { amount: 100n, txHash: hash("b"), createdAt: 113_000 }
+    ])
     yield* scanTo(end)
     yield* stands(payment.id, "failed: insufficient_amount 200 0xt110", "open underpaid 200")
     yield* refunded(payment.id)
-    expect(yield* exceptionsOf(payment)).toMatchObject([{ id: noted?.id, status: "refunded", amount: 500n }])
-  })
-
-  test("without its transaction gets none from another refund of a different amount", function* () {
-    const payment = yield* openWith(transfer(110, 500n))
-    yield* back(payment, 200n)
-    yield* back(payment, 100n, hash("a"))
-    yield* stands(payment.id, "detecting 200 0xt110", "refunded underpaid 300")
-    const refunds = [
-      { amount: 200n, txHash: undefined },
-      { amount: 100n, txHash: hash("a") }
-    ]
-    expect(yield* exceptionsOf(payment)).toMatchObject([{ sentBack: 300n, refunds }])
+    yield* stands(payment.id, "failed: insufficient_amount 200 0xt110", "refunded underpaid 200")
   })
 
   test("is taken from the transactions that came first", function* () {
     const payment = yield* openWith(transfer(110, 300n), transfer(109, 400n))
-    const { closed } = (yield* back(payment, 500n)) ?? {}
-    expect(closed?.map(({ amount, txHash }) => `${txHash} ${amount}`)).toEqual(["0xt109 400", "0xt110 100"])
-    yield* stands(payment.id, "detecting 200 0xt110", "refunded underpaid 400", "refunded underpaid 100")
+    const { refund } = (yield* back(payment, 500n)) ?? {}
+    expect(refund?.parts.map(({ amount, txHash }) => `${txHash} ${amount}`)).toEqual(["0xt109 400", "0xt110 100"])
+    yield* stands(payment.id, "detecting 200 0xt110")
   })
 
   test("stays so when a reorg mines its transaction again, and takes nothing from another one", function* () {
     const payment = yield* openWith(transfer(110, 500n))
     yield* back(payment, 500n)
     yield* tick({ head: 113, ancestor: 109 })
-    yield* stands(payment.id, "pending", "refunded underpaid 500")
+    yield* stands(payment.id, "pending")
     yield* tick({ head: 114, transfers: [transfer(114, 500n, { txHash: "0xt110" })] })
-    yield* stands(payment.id, "pending", "refunded underpaid 500")
+    yield* stands(payment.id, "pending")
     yield* scanTo(130, transfer(115, 1000n))
-    yield* stands(payment.id, "confirmed 1000 0xt115", "refunded underpaid 500")
+    yield* stands(payment.id, "confirmed 1000 0xt115")
   })
 
   test("may be coins without a transaction, which no longer count at once", function* () {
     const { id } = yield* openWith(transfer(110, 300n, unattributed), transfer(111, 100n))
     yield* stands(id, "detecting 400 0xt111", "open unattributed 300")
-    yield* refundException((yield* exceptionOf(id)).id, undefined, 300n, {})
+    yield* noteRefund((yield* exceptionOf(id)).id, undefined, { amount: 300n })
     yield* stands(id, "detecting 100 0xt111", "refunded unattributed 300")
     expect((yield* look(id)).events).toEqual(["payment.detecting", "payment.updated"])
   })
 })
 
-describe("a refund of an open payment's money", () => {
+describe("a refund of a payment's money", () => {
   test("counts once, however often it is recorded with its transaction", function* () {
     const payment = yield* openWith(transfer(109, 400n), transfer(110, 400n))
-    const partsOf = (made: Refunded | undefined) => made?.closed.map(({ amount, id }) => `${amount} ${id}`).toSorted()
     const first = yield* back(payment, 500n, hash("a"))
     const before = yield* look(payment.id)
-    expect(partsOf(yield* back(payment, 500n, hash("a")))).toEqual(partsOf(first))
+    expect((yield* back(payment, 500n, hash("a")))?.refund).toEqual(first?.refund)
     expect(yield* Effect.flip(back(payment, 100n, hash("a")))).toMatchObject({
       _tag: "AlreadyDecided",
-      message: expect.stringContaining("is noted already, as a refund of pay_")
+      message: expect.stringMatching(/is noted already, as ref_.* of pay_/)
     })
     expect(yield* look(payment.id)).toEqual(before)
   })
 
-  test("that was recorded without its transaction gets that later", function* () {
+  test("without its transaction gets that by its id, and never from another refund of as much", function* () {
     const payment = yield* openWith(transfer(109, 400n), transfer(110, 400n))
-    yield* back(payment, 500n)
-    const before = yield* look(payment.id)
-    yield* back(payment, 500n, hash("a"))
-    expect(yield* look(payment.id)).toEqual(before)
-    const parts = (yield* exceptionsOf(payment)).flatMap(({ refunds }) => refunds)
-    expect(parts.map(({ amount, txHash }) => `${amount} ${txHash}`).toSorted()).toEqual([
-      `100 ${hash("a")}`,
-      `400 ${hash("a")}`
-    ])
+    const { refund } = (yield* back(payment, 200n)) ?? expect.unreachable()
+    yield* back(payment, 200n, hash("a"))
+    expect(yield* refundsOf(payment)).toMatchObject([{ txHash: undefined }, { txHash: hash("a") }])
+    yield* nameRefund(refund.id, owner, hash("b"))
+    yield* nameRefund(refund.id, owner, hash("b"))
+    expect((yield* refundsOf(payment))[0]).toMatchObject({ status: "noted", txHash: hash("b") })
+    yield* stands(payment.id, "detecting 400 0xt110")
+    expect(yield* nameRefund(refund.id, { ...owner, mode: "live" }, hash("c"))).toBeUndefined()
   })
 
   test("says how much it is, since more may come, and is no more than what counts", function* () {
     const payment = yield* openWith(transfer(110, 500n))
     const before = yield* look(payment.id)
-    expect(yield* Effect.flip(refunded(payment.id))).toMatchObject({
-      _tag: "RefundUnclear",
-      message: expect.stringContaining("--amount")
-    })
-    expect(yield* Effect.flip(back(payment, 501n))).toMatchObject({
-      _tag: "DecisionInvalid",
-      field: "amount",
-      message: expect.stringContaining("at most 500")
-    })
+    for (const [amount, message] of [
+      [undefined, "must be given: at most 500 ETH on base"],
+      [501n, "at most 500"]
+    ] as const) {
+      expect(yield* Effect.flip(refunded(payment.id, { amount }))).toMatchObject({
+        ...{ _tag: "DecisionInvalid", field: "amount" },
+        message: expect.stringContaining(message)
+      })
+    }
     expect(yield* look(payment.id)).toEqual(before)
   })
 
@@ -347,33 +310,52 @@ describe("a refund of an open payment's money", () => {
       message: expect.stringMatching(/^No second provider of base\.test has what counts for .*--uncorroborated$/)
     })
     expect(yield* look(payment.id)).toEqual(before)
-    yield* refunded(payment.id, { amount: 100n, detail: { uncorroborated: true } })
+    yield* refunded(payment.id, { amount: 100n, uncorroborated: true })
     expect((yield* look(payment.id)).payment).toMatchObject({ status: "pending", amountReceived: undefined })
   })
 
-  test("does not stand for an exception that is open, nor the other way round", function* () {
+  test("is of the currency and chain that it names: the payment's own, unless only another one can be meant", function* () {
     const payment = yield* openWith(transfer(109, 500n), usdcElsewhere(110, 7n))
-    expect(yield* Effect.flip(back(payment, 7n))).toMatchObject({
-      _tag: "RefundUnclear",
-      message: expect.stringMatching(/500 base units of ETH count .*wrong_token, 7 .*--counted.*--exception/)
-    })
-    const before = (yield* exceptionsOf(payment)).map(({ id }) => id)
-    expect(yield* Effect.flip(back(payment, 7n, undefined, { counted: true, exceptions: before }))).toMatchObject({
-      _tag: "RefundUnclear"
-    })
-    yield* back(payment, 500n, undefined, { counted: true })
-    yield* stands(payment.id, "pending", "open wrong_token 7", "refunded underpaid 500")
-    // With nothing that counts, the only open exception is meant again.
+    yield* back(payment, 500n)
+    yield* stands(payment.id, "pending", "open wrong_token 7")
+    yield* refunded(payment.id, { currency: "USDC", amount: 3n })
     yield* refunded(payment.id)
-    expect((yield* look(payment.id)).exceptions).toContain("refunded wrong_token 7")
+    yield* stands(payment.id, "pending", "refunded wrong_token 7")
+    expect(yield* Effect.flip(refunded(payment.id, { currency: "USDC", amount: 1n }))).toMatchObject({
+      _tag: "NothingToDecide"
+    })
   })
 
-  test("is not recorded for an ended payment, whose money is in its exceptions, nor for a confirmed one", function* () {
-    const payment = yield* openWith(transfer(110, 1000n))
+  test("leaves a confirmed payment paid: what is open goes back first, then what counts, and no more than came", function* () {
+    const payment = yield* openWith(transfer(109, 600n), transfer(110, 700n))
     yield* scanTo(130)
-    expect(yield* Effect.flip(back(payment, 1n, undefined, { counted: true }))).toMatchObject({
-      _tag: "NothingToDecide",
-      message: expect.stringContaining("your own shop")
-    })
+    yield* stands(payment.id, "confirmed 1300 0xt110", "open overpaid 300")
+    const { refund } = (yield* back(payment, 500n)) ?? {}
+    expect(refund?.parts.map(({ amount, ofConfirmed, txHash }) => `${txHash} ${amount} ${ofConfirmed}`)).toEqual([
+      "0xt110 300 false",
+      "0xt109 200 true"
+    ])
+    yield* stands(payment.id, "confirmed 1300 0xt110", "refunded overpaid 300")
+    expect(yield* refusal(back(payment, 801n))).toContain("at most 800")
+    yield* back(payment, 800n)
+    expect(yield* Effect.flip(back(payment, 1n))).toMatchObject({ _tag: "NothingToDecide" })
+    // A reorg that takes other money leaves it paid, too.
+    yield* scanTo(140, transfer(135, 5n))
+    yield* tick({ head: 141, ancestor: 134, finalized: 133 })
+    yield* tick({ head: 150, finalized: 149 })
+    expect((yield* look(payment.id)).payment?.status).toBe("confirmed")
+  })
+
+  test("that was not made is dropped: its money counts again, and its exception is open again", function* () {
+    const payment = yield* openWith(transfer(110, 500n), usdcElsewhere(110, 7n))
+    const { refund } = (yield* back(payment, 500n)) ?? expect.unreachable()
+    const other = (yield* refunded((yield* exceptionOf(payment.id)).id)) ?? expect.unreachable()
+    yield* stands(payment.id, "pending", "refunded wrong_token 7")
+    yield* dropRefund(refund.id, owner)
+    yield* dropRefund(other.refund.id, owner)
+    yield* dropRefund(other.refund.id, owner)
+    yield* stands(payment.id, "detecting 500 0xt110", "open wrong_token 7")
+    expect((yield* refundsOf(payment)).map(({ status }) => status)).toEqual(["failed", "failed"])
+    expect(yield* dropRefund(refund.id, { ...owner, mode: "live" })).toBeUndefined()
   })
 })

@@ -4,9 +4,10 @@ import * as CorroborationRepo from "../../src/Chains/corroboration/Corroboration
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
-import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
+import { abandon } from "../../src/Payments/cancellation.ts"
+import { accept } from "../../src/Payments/decisions/accept.ts"
+import { noteRefund } from "../../src/Payments/decisions/refund.ts"
 import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
-import { abandon, accept } from "../../src/Payments/operatorDecisions.ts"
 import { Reader, type StoreUnavailable, type Tx } from "../../src/Sql.ts"
 import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { inTransaction, rows } from "../lib/store.ts"
@@ -123,13 +124,13 @@ describe("what is undecided on another chain", () => {
     const payment = yield* startBeside
     yield* elsewhereAt(250, stray)
     yield* scanTo(251, transfer(119, 400n))
-    yield* accept(payment.id, undefined)
+    yield* accept(payment.id, undefined, {})
     yield* shows(payment, "confirmed", "open unattributed 7 0xt250")
   })
 
   test("that was accepted or sent back is not another exception once a second provider has it", function* () {
     const payment = yield* endedBeside
-    yield* acceptException((yield* exceptionOf(payment.id)).id, undefined, {})
+    yield* accept((yield* exceptionOf(payment.id)).id, undefined, {})
     expect(yield* stateOf(payment)).toBe("confirmed")
     yield* decidedBy(payment, corroborated, longest + 1)
     yield* shows(payment, "confirmed", "accepted unattributed 7 0xt250")
@@ -137,7 +138,7 @@ describe("what is undecided on another chain", () => {
 
   test("that was sent back in part is open for the rest once a second provider has it", function* () {
     const payment = yield* endedBeside
-    yield* refundException((yield* exceptionOf(payment.id)).id, undefined, 5n, {})
+    yield* noteRefund((yield* exceptionOf(payment.id)).id, undefined, { amount: 5n })
     yield* decidedBy(payment, corroborated, longest + 1)
     expect((yield* exceptions(payment)).toSorted()).toEqual(["gone unattributed 2 0xt250", "open wrong_chain 2 0xt250"])
   })
@@ -193,7 +194,7 @@ describe("a chain with undecided money", () => {
 
   test("is dropped once its money is decided", function* () {
     const payment = yield* endedBeside
-    yield* refundException((yield* exceptionOf(payment.id)).id, undefined, undefined, {})
+    yield* noteRefund((yield* exceptionOf(payment.id)).id, undefined, {})
     expect(yield* startWithout).toBeUndefined()
     expect(yield* abandon(elsewhere)).toEqual({ abandoned: 0, givenUp: 0 })
   })

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { madeText, resultText } from "../../src/commands/sweepTexts.ts"
-import { planOf } from "../Collect/plans.ts"
+import { planOf, refunded } from "../Collect/plans.ts"
 
 it("the account of a broadcast names what went where, what was sent back, the sums and what differs", () => {
   const [address, to, hash] = ["0xA1", "0xB2", "0xc3"]
@@ -8,8 +8,8 @@ it("the account of a broadcast names what went where, what was sent back, the su
   expect(
     resultText({
       digest: "0xd4",
-      transfers: [{ ...common, hash, place: 0, to, amount: "5000000", refund: "exc_1", at: 7 }],
-      gas: [],
+      transfers: [{ ...common, hash, place: 0, to, amount: "5000000", refund: refunded[0], at: 7 }],
+      ...{ unsent: [], gas: [] },
       totals: [
         {
           ...{ currency: "USDC", decimals: 6, before: "7000000", received: "5000000", gas: "0" },
@@ -22,7 +22,7 @@ it("the account of a broadcast names what went where, what was sent back, the su
     "1 transfer was made, with the chain's confirmations",
     "To 0xB2",
     "In 0xc3",
-    "exc_1 was sent back from 0xA1",
+    `${refunded[0]} was sent back from 0xA1`,
     "USDC: 7 before = 5 received + 1.999999 stayed; 0.25 came meanwhile, and stays",
     "DIFFERENCE  0xA1: 0.000001 USDC: something else took it from there"
   ])

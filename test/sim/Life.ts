@@ -14,9 +14,8 @@ import type { CreatePayment, Payment } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { Addresses } from "../../src/Payments/addresses/Addresses.ts"
 import { BlindJump } from "../../src/Payments/addresses/numbering.ts"
-import { acceptException, refundException } from "../../src/Payments/decisions/resolve.ts"
-import { accept } from "../../src/Payments/operatorDecisions.ts"
-import { refunded } from "../../src/Payments/refunds.ts"
+import { accept } from "../../src/Payments/decisions/accept.ts"
+import { noteRefund } from "../../src/Payments/decisions/refund.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Payments } from "../../src/Payments.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
@@ -155,24 +154,14 @@ export class Life {
     return this.#ask(Effect.option(Effect.flatMap(Payments, (payments) => payments.cancel(owner, id))))
   }
 
-  /** Undefined too where less counts for the payment, or it has ended. */
+  /** Refunds money of a payment, or of an exception. Undefined too where that is refused. */
   refund(id: string, amount: bigint) {
-    return this.#ask(Effect.option(refunded(id, { exceptions: [], amount, counted: true })))
+    return this.#ask(Effect.option(noteRefund(id, undefined, { amount })))
   }
 
-  /** Accepts the money that came for a payment. Undefined too where that is refused. */
+  /** Accepts the money that came for a payment, or the money of an exception. Undefined too where that is refused. */
   accept(id: string) {
-    return this.#ask(Effect.option(accept(id, undefined)))
-  }
-
-  /** The same for the money of one exception. */
-  acceptException(id: string) {
-    return this.#ask(Effect.option(acceptException(id, undefined, {})))
-  }
-
-  /** Undefined too where it is refused. */
-  refundException(id: string, amount: bigint) {
-    return this.#ask(Effect.option(refundException(id, undefined, amount, {})))
+    return this.#ask(Effect.option(accept(id, undefined, {})))
   }
 
   health() {

@@ -324,12 +324,12 @@ export class World {
 
   /** The same for the money of one exception. */
   acceptException({ id, payment_id }: ExceptionRow): Promise<void> {
-    return this.#accepting(payment_id, () => this.#life.acceptException(id))
+    return this.#accepting(payment_id, () => this.#life.accept(id))
   }
 
   /** Says that so much of an exception's money was sent back. */
   async refundException({ id }: ExceptionRow, amount: bigint): Promise<void> {
-    await this.#life.refundException(id, amount)
+    await this.#life.refund(id, amount)
     this.#throwIfBroken()
   }
 

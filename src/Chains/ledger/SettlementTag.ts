@@ -27,11 +27,11 @@ export class Settlement extends Context.Tag("tilld/Payments/Settlement")<
       touched: Iterable<LedgerRepo.Touched>
     ) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
-     * Runs inside the transaction that records a refund of a payment: settles the payment while it is open, and reports
-     * its exceptions. Lets the next scan settle again all payments of the chain that lost receipts to reorgs, since the
+     * Runs inside the transaction that changes a refund of a payment: settles the payment while it is open, and updates its
+     * exceptions. Lets the next scan settle again all payments of the chain that lost receipts to reorgs, since the
      * refunded money may have replaced what such a reorg orphaned.
      */
-    readonly sentBack: (payment: Payment) => Effect.Effect<void, StoreUnavailable, Tx>
+    readonly refundsChanged: (payment: Payment) => Effect.Effect<void, StoreUnavailable, Tx>
     /** The worker that ends payments whose time is over, once the scan has passed it, and raises alarms. */
     readonly expire: Effect.Effect<never>
   }

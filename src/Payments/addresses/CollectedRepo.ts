@@ -15,7 +15,7 @@ export interface CollectedTransfer {
   readonly to: string
   readonly currency: string
   readonly amount: string
-  /** The exception that it sends back. */
+  /** The refund that it pays. */
   readonly refund?: string | undefined
   /** The time of its block, Unix seconds. */
   readonly at: number

@@ -42,6 +42,9 @@ export const received = (
             SELECT e.currency, e.amount, 'exception' AS waits FROM exceptions e INDEXED BY exceptions_payment
             WHERE e.payment_id = p.id AND e.chain = ? AND e.closed_at IS NULL
             UNION ALL
+            SELECT f.currency, f.amount, 'refund' FROM refunds f INDEXED BY refunds_payment
+            WHERE f.payment_id = p.id AND f.chain = ? AND f.status IN ('noted', 'begun', 'not_found')
+            UNION ALL
             SELECT r.currency, r.amount, 'confirmations' FROM receipts r INDEXED BY receipts_payment
             WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1 AND r.corroborated = 0
               AND r.unverifiable = 0 AND r.listed IN ('own', 'stray'))) AS held
@@ -50,7 +53,7 @@ export const received = (
          AND EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
                      WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1)
        ORDER BY p.sequence`,
-      [chain, chain, after, until, mode, account ?? null, account ?? null, chain]
+      [chain, chain, chain, after, until, mode, account ?? null, account ?? null, chain]
     )
     return { rows, next: until < (last?.sequence ?? 0) ? until : undefined }
   })

@@ -16,7 +16,7 @@ export const ReceivedPayment = Schema.Struct({
     Schema.Struct({
       currency: Schema.String,
       amount: Schema.String,
-      is: Schema.Literal("exception", "confirmations")
+      is: Schema.Literal("exception", "confirmations", "refund")
     })
   )
 })
@@ -37,7 +37,8 @@ export const byAddress = (received: ReadonlyArray<ReceivedPayment>) =>
 export const awaitedText = {
   payment: "is open",
   exception: "has an open exception",
-  confirmations: "has money that is not confirmed yet"
+  confirmations: "has money that is not confirmed yet",
+  refund: "has a refund that the chain does not show yet"
 } as const
 
 /** What has to stay at an address of a currency, and why: all while a payment is open; undefined where nothing does. */

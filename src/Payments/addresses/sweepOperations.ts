@@ -77,7 +77,7 @@ const Transfer = Schema.Struct({
   to: Schema.String,
   currency: Schema.String,
   amount: BaseUnits,
-  /** The exception that it sends back. */
+  /** The refund that it pays. */
   refund: maybe(Schema.String),
   /** The time of its block, Unix seconds. */
   at: Schema.NonNegativeInt,

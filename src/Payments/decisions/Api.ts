@@ -2,11 +2,11 @@ import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
-import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
+import { errorBody, idempotencyErrors, withStatus } from "../../Domain/ApiError.ts"
 import { ChainName } from "../../Domain/Chain.ts"
-import { AccountedPayment } from "../../Domain/Event.ts"
 import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
 import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
+import { RefundObject, RefundStatus } from "../../Domain/Refund.ts"
 import { alternatives, must, text } from "../../lib/annotations.ts"
 import { cursorParameter, limitParameter } from "../../lib/parameters.ts"
 
@@ -39,31 +39,25 @@ export const ListExceptionsQuery = Schema.Struct({
   cursor: cursorParameter
 })
 
-const TxHash = must(
-  "be a transaction's hash: 0x and 64 hexadecimal digits",
-  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/)),
-  {
-    about:
-      "With `refund` the transaction that sent the money back, which is noted as you name it. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations",
+const hashOf = (about: string) =>
+  must(
+    "be a transaction's hash: 0x and 64 hexadecimal digits",
+    Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/), Schema.compose(Schema.Lowercase)),
     // It has the form of a private key.
-    log: "hidden"
-  }
-)
+    { about, json: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" }, log: "hidden" }
+  )
 
-const Amount = must(
-  "be a string of digits in the smallest unit of what came, without sign or leading zero",
-  BaseUnits,
-  {
-    about: "With `refund`: how much was sent back; the rest stays open",
+const amountOf = (about: string) =>
+  must("be a string of digits in the smallest unit of what came, without sign or leading zero", BaseUnits, {
+    about,
     log: "shown"
-  }
-)
+  })
 
 const Note = must(
   "be a string of 1 to 500 characters, without control characters",
   Schema.String.pipe(Schema.pattern(notePattern)),
   {
-    about: "Kept with the decision, and shown to everybody who sees the exception",
+    about: "Kept with it, and shown to everybody who sees it",
     json: { pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", minLength: 1, maxLength: 500 },
     log: "hidden"
   }
@@ -75,31 +69,72 @@ export const ResolveBody = Schema.Struct({
     about: "What you have decided: to take the money, or to send it back, which you have done with your own wallet",
     log: "shown"
   }),
-  txHash: Schema.optionalWith(TxHash, optional),
-  amount: Schema.optionalWith(Amount, optional),
-  note: Schema.optionalWith(Note, optional)
-}).annotations({ identifier: "ResolveException", description: "A decision. Unknown fields are refused." })
-
-/** The input of `POST /v1/payments/:id/refund`. */
-export const RefundBody = Schema.Struct({
-  amount: must(
-    "be a string of digits in the smallest unit of the payment's token, without sign or leading zero",
-    BaseUnits,
-    {
-      about: "How much was sent back, at most what counts for the payment. Required, since more may come at any time",
-      log: "shown"
-    }
-  ),
   txHash: Schema.optionalWith(
-    must(
-      "be a transaction's hash: 0x and 64 hexadecimal digits",
-      Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/)),
-      { about: "The transaction that sent the money back, which is noted as you name it", log: "hidden" }
+    hashOf(
+      "With `refund` the transaction that sends the money back, which is looked up on the chain. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations"
     ),
     optional
   ),
+  amount: Schema.optionalWith(amountOf("With `refund`: how much goes back; the rest stays open"), optional),
   note: Schema.optionalWith(Note, optional)
-}).annotations({ identifier: "RefundPayment", description: "What was sent back. Unknown fields are refused." })
+}).annotations({ identifier: "ResolveException", description: "A decision. Unknown fields are refused." })
+
+/** The input of `POST /v1/payments/:id/refunds`. */
+export const RefundBody = Schema.Struct({
+  amount: amountOf(
+    "How much goes back: what is open first, then what counts for the payment, and never more than is left"
+  ),
+  currency: Schema.optionalWith(
+    must("be a currency that came for the payment", Schema.String.pipe(Schema.maxLength(64)), {
+      about: "Which of the money that came; the payment's own currency if absent",
+      log: "shown"
+    }),
+    optional
+  ),
+  chain: Schema.optionalWith(
+    must(`be ${alternatives(ChainName.literals)}`, ChainName, {
+      about: "On which chain the money came; the payment's if absent",
+      log: "shown"
+    }),
+    optional
+  ),
+  to: Schema.optionalWith(
+    must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/)), {
+      about: "Who gets it. Without `txHash`, the operator's `tilld sweep plan --refund` can send it there",
+      log: "hidden"
+    }),
+    optional
+  ),
+  txHash: Schema.optionalWith(
+    hashOf("The transaction that sends it, which is looked up on the chain; it can be named later"),
+    optional
+  ),
+  reason: Schema.optionalWith(Note, optional)
+}).annotations({ identifier: "RefundPayment", description: "What goes back. Unknown fields are refused." })
+
+/** The input of `PATCH /v1/refunds/:id`. */
+export const NameRefundBody = Schema.Struct({
+  txHash: hashOf("The transaction that sends it, of a refund without one, or whose one is not found")
+}).annotations({ identifier: "NameRefund", description: "Which transaction a refund is. Unknown fields are refused." })
+
+/** The query of `GET /v1/refunds`. */
+export const ListRefundsQuery = Schema.Struct({
+  payment: Schema.optionalWith(
+    must("be an id: pay_ and letters, digits, _ or -", Schema.String, { about: "Only those of this payment" }),
+    optional
+  ),
+  status: Schema.optionalWith(
+    must(`be ${alternatives(RefundStatus.literals)}`, RefundStatus, { about: "Only those in this state" }),
+    optional
+  ),
+  limit: limitParameter("Refunds"),
+  cursor: cursorParameter
+})
+
+export const RefundPage = Schema.Struct({
+  data: Schema.Array(RefundObject).annotations({ description: "Newest first." }),
+  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
+}).annotations({ identifier: "RefundPage", description: "A page of refunds." })
 
 export const ExceptionPage = Schema.Struct({
   data: Schema.Array(ExceptionObject).annotations({ description: "Newest first." }),
@@ -125,22 +160,62 @@ export const ExceptionsApi = HttpApiGroup.make("exceptions")
       .addError(errorBody("EXCEPTION_RESOLVED"))
       .addError(errorBody("NOTHING_TO_REFUND"))
       .addError(errorBody("MONEY_NOT_CONFIRMED"))
+      .addError(errorBody("REFUND_UNDER_WAY"))
       .addError(errorBody("TRANSACTION_NOT_PROVEN"))
       .addError(errorBody("QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")
   )
+  .addError(errorBody("VALIDATION_ERROR"))
+  .addError(errorBody("RATE_LIMITED"))
+  .middleware(ApiKeyAuth)
+
+const RefundPath = Schema.Struct({ id: text("Identifier of the refund: `ref_…`.") })
+
+export const RefundsApi = HttpApiGroup.make("refunds")
   .add(
-    HttpApiEndpoint.post("refund", "/v1/payments/:id/refund")
+    HttpApiEndpoint.post("create", "/v1/payments/:id/refunds")
       .setPath(Schema.Struct({ id: text("Identifier of the payment: `pay_…`.") }))
       .setPayload(RefundBody)
-      .addSuccess(AccountedPayment)
+      .addSuccess(withStatus(201, RefundObject))
       .addError(errorBody("NOT_FOUND"))
       .addError(errorBody("EXCEPTION_RESOLVED"))
       .addError(errorBody("NOTHING_TO_REFUND"))
       .addError(errorBody("MONEY_NOT_CONFIRMED"))
       .addError(errorBody("QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
+      .annotate(RequiredPermission, "exceptions:write")
+  )
+  .add(
+    HttpApiEndpoint.get("list", "/v1/refunds")
+      .setUrlParams(ListRefundsQuery)
+      .addSuccess(RefundPage)
+      .addError(errorBody("INVALID_CURSOR"))
+      .annotate(RequiredPermission, "exceptions:read")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/v1/refunds/:id")
+      .setPath(RefundPath)
+      .addSuccess(RefundObject)
+      .addError(errorBody("NOT_FOUND"))
+      .annotate(RequiredPermission, "exceptions:read")
+  )
+  .add(
+    HttpApiEndpoint.patch("name", "/v1/refunds/:id")
+      .setPath(RefundPath)
+      .setPayload(NameRefundBody)
+      .addSuccess(RefundObject)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("REFUND_SETTLED"))
+      .annotate(RequiredPermission, "exceptions:write")
+  )
+  .add(
+    HttpApiEndpoint.del("drop", "/v1/refunds/:id")
+      .setPath(RefundPath)
+      .addSuccess(RefundObject)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("REFUND_SETTLED"))
+      .addError(errorBody("REFUND_UNDER_WAY"))
       .annotate(RequiredPermission, "exceptions:write")
   )
   .addError(errorBody("VALIDATION_ERROR"))

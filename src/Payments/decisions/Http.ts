@@ -2,37 +2,37 @@ import { Effect } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
-import type { Accounted } from "../../Domain/Event.ts"
+import { notFound } from "../../Domain/ApiError.ts"
 import { type ExceptionObject, toExceptionObject } from "../../Domain/ExceptionObject.ts"
+import { type Refund, refundObject } from "../../Domain/Refund.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
-import { accountedObject } from "../../Events/paymentObject.ts"
 import { invalidCursor, makeCursors, pageOf } from "../../Http/cursor.ts"
 import { answer, type Handlers, type HttpAnswer, storeReplayAs } from "../../Http/Handler.ts"
 import { defaultPageSize } from "../../lib/parameters.ts"
 import { keyActor } from "../../Operations/auditLog.ts"
 import { Secrets } from "../../Secrets.ts"
-import { Settings } from "../../Settings.ts"
+import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import * as ListRepo from "../ExceptionListRepo.ts"
-import type { ExceptionsApi } from "./Api.ts"
-import { decide, refundPayment } from "./decide.ts"
-import type { Resolved } from "./resolve.ts"
+import * as Refunds from "../RefundsRepo.ts"
+import type { ExceptionsApi, RefundsApi } from "./Api.ts"
+import type { Subject } from "./accept.ts"
+import { decide, dropOwnRefund, nameOwnRefund, refundPayment } from "./decide.ts"
+import { ownRefund, type Refunded } from "./refund.ts"
 
 /** A merchant's exception has a payment, and so its form in the API. */
-const resolvedAnswer = ({ exception }: Resolved): HttpAnswer<ExceptionObject> => {
-  const [object] = toExceptionObject(exception)
-  if (object === undefined) throw new Error(`${exception.id} has no payment`)
+const resolvedAnswer = ({ exception }: Subject): HttpAnswer<ExceptionObject> => {
+  const [object] = exception === undefined ? [] : toExceptionObject(exception)
+  if (object === undefined) throw new Error("an exception of a merchant has no payment")
   return answer(object)
 }
+
+type Deciding = Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
 
 export const exceptionHandlers = Effect.gen(function* () {
   const reader = yield* Reader
   const cursors = makeCursors(yield* Secrets)
-  const services = yield* Effect.context<
-    Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
-  >()
-  const settings = yield* Settings
-  const refundedAnswer = (refunded: Accounted) => answer(accountedObject(refunded, settings))
+  const services = yield* Effect.context<Deciding>()
 
   const handlers: Handlers<typeof ExceptionsApi> = {
     list: ({ key, query: { chain, cursor = "", kind, limit = defaultPageSize, payment, status } }) =>
@@ -51,11 +51,50 @@ export const exceptionHandlers = Effect.gen(function* () {
       decide(keyActor(key), key, id, payload, storeReplayAs(storeReplay, resolvedAnswer)).pipe(
         Effect.map(resolvedAnswer),
         Effect.provide(services)
+      )
+  }
+  return handlers
+})
+
+export const refundHandlers = Effect.gen(function* () {
+  const reader = yield* Reader
+  const cursors = makeCursors(yield* Secrets)
+  const services = yield* Effect.context<Deciding>()
+  const refunded = ({ refund }: Refunded) =>
+    answer(refundObject(refund), { headers: { location: `/v1/refunds/${refund.id}` } })
+
+  const handlers: Handlers<typeof RefundsApi> = {
+    create: ({ key, path: { id }, payload, storeReplay }) =>
+      refundPayment(keyActor(key), key, id, payload, storeReplayAs(storeReplay, refunded)).pipe(
+        Effect.map(refunded),
+        Effect.provide(services)
       ),
 
-    refund: ({ key, path: { id }, payload, storeReplay }) =>
-      refundPayment(keyActor(key), key, id, payload, storeReplayAs(storeReplay, refundedAnswer)).pipe(
-        Effect.map(refundedAnswer),
+    list: ({ key, query: { cursor = "", limit = defaultPageSize, payment, status } }) =>
+      Effect.gen(function* () {
+        const page = yield* pageOf(cursors, {
+          ...{ owner: key, cursor, limit, placeOf: ({ createdAt, sequence }: Refund) => ({ createdAt, sequence }) },
+          list: JSON.stringify(["refunds", status ?? null, payment ?? null]),
+          read: (after, most) => Refunds.list(reader, key, { payment, status, limit: most, after })
+        })
+        if (page === undefined) return yield* invalidCursor
+        return answer({ data: page.rows.map(refundObject), cursor: page.next ?? null })
+      }),
+
+    get: ({ key, path: { id } }) =>
+      Effect.flatMap(ownRefund(reader, key, id), (found) =>
+        found === undefined ? notFound("refund") : Effect.succeed(answer(refundObject(found)))
+      ),
+
+    name: ({ key, path: { id }, payload: { txHash } }) =>
+      nameOwnRefund(keyActor(key), key, id, txHash).pipe(
+        Effect.map((named) => answer(refundObject(named))),
+        Effect.provide(services)
+      ),
+
+    drop: ({ key, path: { id } }) =>
+      dropOwnRefund(keyActor(key), key, id).pipe(
+        Effect.map((dropped) => answer(refundObject(dropped))),
         Effect.provide(services)
       )
   }

@@ -1,101 +1,129 @@
+/**
+ * Decisions of an owner on their money, in the audit log and within the account's quota. Refusals are worded as in the API.
+ * Called by the API, for its keys, and by the portal, for people.
+ */
 import { Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
-import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { Owner, QuotaExceeded } from "../../Domain/Account.ts"
 import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
-import type { Accounted } from "../../Domain/Event.ts"
-import type { AlreadyDecided, DecisionInvalid, MoneyNotConfirmed, NothingToDecide } from "../../Domain/Exception.ts"
+import type {
+  AlreadyDecided,
+  DecisionInvalid,
+  MoneyNotConfirmed,
+  NothingToDecide,
+  RefundUnclear,
+  TransactionNotProven
+} from "../../Domain/Exception.ts"
+import type { Refund, RefundSettled, RefundUnderWay } from "../../Domain/Refund.ts"
 import { type Act, type Actor, audited, type Note } from "../../Operations/auditLog.ts"
 import { Settings } from "../../Settings.ts"
-import { type CommitWith, Tx, Writer } from "../../Sql.ts"
-import * as ExceptionLists from "../ExceptionListRepo.ts"
-import { byOwner } from "../PaymentsRepo.ts"
-import { refundCounted } from "../refundsWhileOpen.ts"
+import type { CommitWith, Tx } from "../../Sql.ts"
 import type { RefundBody, ResolveBody } from "./Api.ts"
-import { acceptException, auditedAs, closedBy, type Resolved, refundException } from "./resolve.ts"
+import { accept, type Made, type Subject } from "./accept.ts"
+import { dropRefund, nameRefund, noteRefund, type Refunded } from "./refund.ts"
 
 const refusals = {
   AlreadyDecided: ({ message }: AlreadyDecided) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
   DecisionInvalid: ({ field, message }: DecisionInvalid) => invalid([{ path: field, message }]),
   NothingToDecide: ({ message }: NothingToDecide) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
+  RefundUnclear: ({ message }: RefundUnclear) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
   MoneyNotConfirmed: ({ message }: MoneyNotConfirmed) => new ApiError({ code: "MONEY_NOT_CONFIRMED", message }),
   QuotaExceeded: (error: QuotaExceeded) => quotaExceeded(error)
 }
+const settled = {
+  RefundUnderWay: ({ message }: RefundUnderWay) => new ApiError({ code: "REFUND_UNDER_WAY", message }),
+  RefundSettled: ({ message }: RefundSettled) => new ApiError({ code: "REFUND_SETTLED", message })
+}
 
-/**
- * A decision on one of the owner's exceptions, in the audit log and within the account's quota. Refusals are worded as
- * in the API. Called by the API, for its keys, and by the portal, for people.
- */
+/** What is committed with a decision: its note for the audit log, the quota, and what the caller adds. */
+const withQuota = <A>(
+  owner: Owner,
+  note: Note,
+  detailOf: (result: A, made: Made) => Act["detail"],
+  also: CommitWith<A>
+) =>
+  Effect.map(
+    Settings,
+    ({ accounts }) =>
+      (result: A, made: Made) =>
+        Effect.gen(function* () {
+          note(detailOf(result, made))
+          yield* keepWithin(owner, accounts.quotaBytes)
+          yield* also(result)
+        })
+  )
+
+const madeDetail = (made: Made) => (made === "decided" ? {} : { [made]: true })
+const refundDetail = ({ refund }: Refunded, made: Made) => ({ refund: refund.id, ...madeDetail(made) })
+
+/** A decision on one of the owner's exceptions: its money is accepted, or goes back. */
 export const decide = (
   actor: Actor,
   owner: Owner,
   id: string,
-  { action, amount, note: said, txHash }: typeof ResolveBody.Type,
-  alsoCommit: CommitWith<Resolved> = () => Effect.void
+  { action, amount, note, txHash }: typeof ResolveBody.Type,
+  alsoCommit: CommitWith<Subject> = () => Effect.void
 ) =>
   Effect.gen(function* () {
     if (action === "accept" && amount !== undefined) {
       return yield* invalid([{ path: "amount", message: "must come with refund: all of an exception is accepted" }])
     }
-    const { accounts } = yield* Settings
-    const named = { txHash: txHash?.toLowerCase(), note: said }
-    const carryOut = (note: Note) =>
-      Effect.gen(function* () {
-        const committed = (resolved: Resolved, detail: Act["detail"]) =>
-          Effect.gen(function* () {
-            note(detail)
-            yield* keepWithin(owner, accounts.quotaBytes)
-            yield* alsoCommit(resolved)
-          })
-        const sent = amount === undefined ? undefined : BigInt(amount)
-        const resolved =
-          action === "accept"
-            ? yield* acceptException(id, owner, named, (accepted, made) => committed(accepted, auditedAs(made)))
-            : yield* refundException(id, owner, sent, named, (returned, made) =>
-                committed(returned, auditedAs(made, [closedBy(returned)]))
-              )
-        return resolved ?? (yield* notFound("exception"))
-      })
+    if (!id.startsWith("exc_")) return yield* notFound("exception")
     const act: Act = {
       act: action === "accept" ? "payments accept" : "payments refunded",
-      detail: { id, tx: named.txHash, amount, note: said }
+      detail: { id, tx: txHash, amount, note }
     }
-    return yield* audited(actor, act, carryOut)
+    return yield* audited(actor, act, (add) =>
+      Effect.gen(function* () {
+        if (action === "accept") {
+          const committed = yield* withQuota(owner, add, (_: Subject, made) => madeDetail(made), alsoCommit)
+          return (yield* accept(id, owner, { txHash, note }, committed)) ?? (yield* notFound("exception"))
+        }
+        const committed = yield* withQuota(owner, add, refundDetail, alsoCommit)
+        const request = { txHash, note, amount: amount === undefined ? undefined : BigInt(amount) }
+        return (yield* noteRefund(id, owner, request, committed)) ?? (yield* notFound("exception"))
+      })
+    )
   }).pipe(
     Effect.catchTags({
       ...refusals,
-      TransactionNotProven: ({ message }) => new ApiError({ code: "TRANSACTION_NOT_PROVEN", message })
+      RefundUnderWay: settled.RefundUnderWay,
+      TransactionNotProven: ({ message }: TransactionNotProven) =>
+        new ApiError({ code: "TRANSACTION_NOT_PROVEN", message })
     })
   )
 
-/** The same for a refund of the money that counts for one of the owner's open payments. */
+/** A refund of an owner's payment. */
 export const refundPayment = (
   actor: Actor,
   owner: Owner,
   id: string,
-  { amount, note: said, txHash }: typeof RefundBody.Type,
-  alsoCommit: CommitWith<Accounted> = () => Effect.void
+  { amount, chain, currency, reason: note, to, txHash }: typeof RefundBody.Type,
+  alsoCommit: CommitWith<Refunded> = () => Effect.void
 ) =>
-  Effect.gen(function* () {
-    const { accounts } = yield* Settings
-    const services = yield* Effect.context<Settings | Settlement>()
-    const writer = yield* Writer
-    const tx = txHash?.toLowerCase()
-    const carryOut = (note: Note) =>
-      writer.write(
-        Effect.gen(function* () {
-          const db = yield* Tx
-          const payment = (yield* byOwner(db, owner, id)) ?? (yield* notFound("payment"))
-          const { closed, made } = yield* refundCounted(payment, BigInt(amount), { txHash: tx, note: said })
-          note(auditedAs(made, closed))
-          yield* keepWithin(owner, accounts.quotaBytes)
-          const after: Accounted = {
-            payment: (yield* byOwner(db, owner, id)) ?? payment,
-            ...(yield* ExceptionLists.shownWith(db, payment.id))
-          }
-          yield* alsoCommit(after)
-          return after
-        }).pipe(Effect.provide(services))
-      )
-    return yield* audited(actor, { act: "payments refunded", detail: { id, tx, amount, note: said } }, carryOut)
-  }).pipe(Effect.catchTags(refusals))
+  audited(actor, { act: "payments refunded", detail: { id, amount, chain, currency, to, tx: txHash, note } }, (add) =>
+    Effect.gen(function* () {
+      if (!id.startsWith("pay_")) return yield* notFound("payment")
+      const committed = yield* withQuota(owner, add, refundDetail, alsoCommit)
+      const request = { amount: BigInt(amount), chain, currency, to: to?.toLowerCase(), txHash, note }
+      return (yield* noteRefund(id, owner, request, committed)) ?? (yield* notFound("payment"))
+    })
+  ).pipe(Effect.catchTags({ ...refusals, RefundUnderWay: settled.RefundUnderWay }))
+
+type AlsoStored = (refund: Refund) => Effect.Effect<void, ApiError, Tx>
+
+/** Names the transaction of an owner's refund. */
+export const nameOwnRefund = (actor: Actor, owner: Owner, id: string, txHash: string, alsoCommit?: AlsoStored) =>
+  audited(actor, { act: "payments refunded", detail: { id, tx: txHash } }, () =>
+    Effect.flatMap(nameRefund(id, owner, txHash, alsoCommit), (named) =>
+      named === undefined ? notFound("refund") : Effect.succeed(named)
+    )
+  ).pipe(Effect.catchTag("RefundSettled", settled.RefundSettled))
+
+/** Drops an owner's refund that was not made. */
+export const dropOwnRefund = (actor: Actor, owner: Owner, id: string) =>
+  audited(actor, { act: "refunds drop", detail: { id } }, () =>
+    Effect.flatMap(dropRefund(id, owner), (dropped) =>
+      dropped === undefined ? notFound("refund") : Effect.succeed(dropped)
+    )
+  ).pipe(Effect.catchTags(settled))

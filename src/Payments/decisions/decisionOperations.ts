@@ -1,50 +1,64 @@
-/** What an operator decides on exceptions: money that fits no payment. */
+/** What an operator decides on money: that it is accepted, or goes back. */
 import { Effect, Schema } from "effect"
+import { mustExist } from "../../Auth/accountOperations.ts"
+import { UnknownAccount } from "../../Domain/Account.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
+import { ChainName, chainNames } from "../../Domain/Chain.ts"
 import {
   AlreadyDecided,
   DecisionInvalid,
   MoneyNotConfirmed,
   NothingToDecide,
   notePattern,
-  type PaymentException,
   RefundUnclear,
   TransactionNotProven
 } from "../../Domain/Exception.ts"
 import { OperatorException } from "../../Domain/ExceptionObject.ts"
-import { must } from "../../lib/annotations.ts"
-import { HashField, limitField, maybe, NotFound, otherwise } from "../../Operations/inputFields.ts"
+import {
+  type Refund,
+  RefundObject,
+  RefundSettled,
+  RefundStatus,
+  RefundUnderWay,
+  refundObject
+} from "../../Domain/Refund.ts"
+import { alternatives, must } from "../../lib/annotations.ts"
+import { defaultPageSize } from "../../lib/parameters.ts"
+import {
+  AccountField,
+  HashField,
+  limitField,
+  ModeField,
+  maybe,
+  NotFound,
+  otherwise,
+  pageFields
+} from "../../Operations/inputFields.ts"
 import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
-import type { Made } from "../operatorDecisions.ts"
 import { DecisionView } from "../operatorViews.ts"
-import type { Returned } from "./resolve.ts"
 
 const lists = lazily(() => import("../ExceptionListRepo.ts"))
-const decisions = lazily(() => import("./resolve.ts"))
+const accepting = lazily(() => import("./accept.ts"))
+const refunding = lazily(() => import("./refund.ts"))
 const views = lazily(() => import("../paymentHistory.ts"))
 const objects = lazily(() => import("../../Domain/ExceptionObject.ts"))
 const settings = lazily(() => import("../../Settings.ts"))
 const sql = lazily(() => import("../../Sql.ts"))
 
-const isException = (id: string): boolean => id.startsWith("exc_")
+const nounOf = (id: string) => (id.startsWith("exc_") ? "exception" : id.startsWith("ref_") ? "refund" : "payment")
 
 const notFound = (id: string) =>
   new NotFound({
-    message: `There is no ${isException(id) ? "exception" : "payment"} ${id}: tilld payments list and exceptions show the ids`
+    message: `There is no ${nounOf(id)} ${id}: tilld payments list, exceptions and refunds show the ids`
   })
 
 const orNotFound = <A>(id: string, decided: A | undefined) =>
   decided === undefined ? notFound(id) : Effect.succeed(decided)
 
-/**
- * `notedTransactions`: how many transactions that its address has sent tilld has noted. `kept`: base units of its currency there
- * that count for the payment. `undecidable`: why it is neither decided on nor sent back yet, and whether --uncorroborated waives
- * that.
- */
+/** `undecidable`: why it is neither decided on nor sent back yet, and whether --uncorroborated waives that. */
 const OpenException = Schema.Struct({
   ...OperatorException.fields,
-  ...{ notedTransactions: Schema.Number, kept: Schema.String },
   undecidable: maybe(Schema.Struct({ message: Schema.String, isWaivable: Schema.Boolean }))
 })
 
@@ -70,21 +84,15 @@ export const listExceptions = operation({
     // An empty list for an unknown id would read as: no exception is open.
     if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
     if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
-    const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
-    const { keptBeside } = yield* lazily(() => import("../addresses/ReceivedRepo.ts"))
     const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
     const { Settings } = yield* settings
     const { chains } = yield* Settings
     const found = yield* open(reader, filter)
-    const kept = yield* keptBeside(reader, found)
-    const noted = yield* transactionsOf(reader, found.map(operatorException))
     return yield* Effect.forEach(
       found,
       Effect.fnUntraced(function* (one) {
         const undecidable = yield* whyExceptionUndecidable(reader, chains, one)
-        const exception = operatorException(one)
-        const more = { notedTransactions: noted(exception), kept: `${kept(one)}` }
-        return { ...exception, ...more, ...(undecidable && { undecidable }) }
+        return { ...operatorException(one), ...(undecidable && { undecidable }) }
       }),
       { concurrency: 1 }
     )
@@ -131,63 +139,66 @@ export const acceptMoney = operation({
     uncorroborated
   },
   output: DecisionView,
-  refusals: [NotFound, NothingToDecide, TransactionNotProven, AlreadyDecided, DecisionInvalid, MoneyNotConfirmed],
+  refusals: [
+    NotFound,
+    NothingToDecide,
+    TransactionNotProven,
+    AlreadyDecided,
+    DecisionInvalid,
+    MoneyNotConfirmed,
+    RefundUnderWay
+  ],
   audit: ({ id, note, txHash: tx, uncorroborated }) => ({
     id,
     tx,
     note,
     ...(uncorroborated ? { uncorroborated } : {})
   }),
-  run: Effect.fnUntraced(function* ({ id, txHash, ...detail }, _, add) {
-    const { accept } = yield* lazily(() => import("../operatorDecisions.ts"))
-    const { acceptException, auditedAs } = yield* decisions
+  run: Effect.fnUntraced(function* ({ id, ...named }, _, add) {
+    const { accept } = yield* accepting
     const { decisionView } = yield* views
     const { Settings } = yield* settings
-    const terms = yield* Settings
-    const onMade = (made: Made) => add(auditedAs(made))
-    if (!isException(id)) {
-      const accepted = yield* orNotFound(id, yield* accept(id, txHash, detail, () => onMade("repeated")))
-      return decisionView(accepted, terms)
-    }
-    const decision = acceptException(id, undefined, { txHash, ...detail }, (_, made) => Effect.sync(() => onMade(made)))
-    const { exception, payment } = yield* orNotFound(id, yield* namingOption(decision))
-    return decisionView({ payment, exceptions: [exception] }, terms)
+    const decision = accept(id, undefined, named, (_, made) =>
+      Effect.sync(() => made === "repeated" && add({ repeated: true }))
+    )
+    const accepted = yield* orNotFound(id, yield* namingOption(decision))
+    return yield* decisionView(accepted, yield* Settings)
   })
 })
 
-/** With the exceptions that the refund is noted with, and their amounts. */
-const RefundView = Schema.Struct({ ...DecisionView.fields, closed: Schema.Array(OperatorException) })
+const RefundView = Schema.Struct({ ...DecisionView.fields, refund: RefundObject })
 export type RefundView = typeof RefundView.Type
 
-export const noteRefund = operation({
+export const refundMoney = operation({
   name: "payments refunded",
   summary:
-    "Note that money was sent back: of the exceptions named, of what counts for an open payment, of a payment's only exception, or of one alone",
+    "Record that money goes back: of a payment, what is open first, then what counts; or of one exception. Or name the transaction of a refund",
   needs: "store",
   input: {
-    id,
-    exceptions: withFlag(
-      otherwise(Schema.Array(Schema.String), () => []),
-      {
-        about: "An exception whose money you sent back; may be repeated. Needed where several are open",
-        name: "exception",
-        value: "EXC_ID"
-      }
-    ),
-    counted: withFlag(
-      otherwise(Schema.Boolean, () => false),
-      {
-        about:
-          "Of the money that counts for the open payment, and of no exception. Needed where it has open exceptions too"
-      }
-    ),
+    id: withFlag(Schema.String, {
+      about: "pay_…, exc_… for that exception alone, or ref_… for a refund that was recorded without its transaction",
+      value: "ID",
+      isArgument: true
+    }),
     amount: withFlag(maybe(must("be a whole number of base units, 1 or more", BaseUnits)), {
-      about:
-        "How much you sent back of the one exception, or of an open payment's money, in base units, as --json shows them; the rest stays. Needed where more may come",
+      about: "How much, in base units, as --json shows them; otherwise all of the exception",
       value: "AMOUNT"
     }),
+    currency: withFlag(maybe(Schema.String), {
+      about: "Which of a payment's money; otherwise its own",
+      value: "TOKEN"
+    }),
+    chain: withFlag(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), {
+      about: "On which chain the money is; otherwise the payment's"
+    }),
+    to: withFlag(
+      maybe(
+        must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/)))
+      ),
+      { about: "Who gets it: tilld sweep plan --refund sends it there", value: "ADDRESS" }
+    ),
     txHash: withFlag(maybe(HashField), {
-      about: "The transaction that sent it back, which is noted as you name it",
+      about: "The transaction that sends it, which is looked up on the chain",
       name: "tx",
       value: "HASH"
     }),
@@ -195,40 +206,86 @@ export const noteRefund = operation({
     uncorroborated
   },
   output: RefundView,
-  refusals: [NotFound, NothingToDecide, RefundUnclear, AlreadyDecided, DecisionInvalid, MoneyNotConfirmed],
-  audit: ({ amount, counted, exceptions, id, note, txHash: tx, uncorroborated }) => ({
-    ...{ id, exceptions, amount, tx, note },
-    ...(counted ? { counted } : {}),
+  refusals: [
+    NotFound,
+    NothingToDecide,
+    RefundUnclear,
+    AlreadyDecided,
+    DecisionInvalid,
+    MoneyNotConfirmed,
+    RefundUnderWay,
+    RefundSettled
+  ],
+  audit: ({ amount, chain, currency, id, note, to, txHash: tx, uncorroborated }) => ({
+    ...{ id, amount, chain, currency, to, tx, note },
     ...(uncorroborated ? { uncorroborated } : {})
   }),
-  run: Effect.fnUntraced(function* ({ counted, exceptions, id, note, txHash, uncorroborated, ...sent }, _, add) {
-    const { refunded } = yield* lazily(() => import("../refunds.ts"))
-    const { auditedAs, closedBy, refundException } = yield* decisions
+  run: Effect.fnUntraced(function* ({ id, ...request }, _, add) {
+    const { nameRefund, noteRefund } = yield* refunding
     const { decisionView } = yield* views
-    const { operatorException } = yield* objects
     const { Settings } = yield* settings
-    const amount = sent.amount === undefined ? undefined : BigInt(sent.amount)
-    const detail = { txHash, note, uncorroborated }
-    const onClosed = (closed: ReadonlyArray<PaymentException>, made: Made) => add(auditedAs(made, closed))
-    if (!isException(id)) {
-      const noted = refunded(id, { exceptions, amount, counted, detail, onClosed })
-      const result = yield* orNotFound(id, yield* namingOption(noted))
-      return { ...decisionView(result, yield* Settings), closed: result.closed.map(operatorException) }
+    const terms = yield* Settings
+    if (id.startsWith("ref_")) {
+      const { txHash } = request
+      if (txHash === undefined) return yield* new DecisionInvalid({ field: "txHash", message: "--tx must be given" })
+      const refund = yield* orNotFound(id, yield* nameRefund(id, undefined, txHash))
+      return { ...(yield* decisionView({ ...(yield* ofRefund(refund)) }, terms)), refund: refundObject(refund) }
     }
-    if (counted) {
-      return yield* new RefundUnclear({
-        message: `--counted is for what counts for a payment, and ${id} is an exception: nothing was closed`
-      })
-    }
-    if (exceptions.some((named) => named !== id)) {
-      return yield* new RefundUnclear({
-        message: `--exception names those of a payment, and ${id} is one alone: nothing was closed`
-      })
-    }
-    const onReturned = (result: Returned, made: Made) => Effect.sync(() => onClosed([closedBy(result)], made))
-    const decision = refundException(id, undefined, amount, detail, onReturned)
-    const result = yield* orNotFound(id, yield* namingOption(decision))
-    const view = decisionView({ payment: result.payment, exceptions: [result.exception] }, yield* Settings)
-    return { ...view, closed: [operatorException(closedBy(result))] }
+    const amount = request.amount === undefined ? undefined : BigInt(request.amount)
+    const noted = noteRefund(id, undefined, { ...request, amount, to: request.to?.toLowerCase() }, ({ refund }, made) =>
+      Effect.sync(() => add({ refund: refund.id, ...(made === "repeated" ? { made } : {}) }))
+    )
+    const result = yield* orNotFound(id, yield* namingOption(noted))
+    return { ...(yield* decisionView(result, terms)), refund: refundObject(result.refund) }
+  })
+})
+
+/** The payment of a refund. */
+const ofRefund = Effect.fnUntraced(function* ({ payment }: Refund) {
+  const { byId } = yield* lazily(() => import("../PaymentsRepo.ts"))
+  const { Reader } = yield* sql
+  return {
+    payment: payment === undefined ? undefined : yield* byId(yield* Reader, payment),
+    exception: undefined
+  }
+})
+
+export const listRefunds = operation({
+  name: "refunds list",
+  summary: "Show refunds, newest first",
+  needs: "store",
+  input: {
+    account: AccountField,
+    mode: ModeField,
+    status: withFlag(maybe(must(`be ${alternatives(RefundStatus.literals)}`, RefundStatus)), {
+      about: "Only those in this state"
+    }),
+    payment: withFlag(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
+    ...pageFields("refunds", defaultPageSize)
+  },
+  output: Schema.Array(RefundObject),
+  refusals: [UnknownAccount, NotFound],
+  run: Effect.fnUntraced(function* ({ account, after, mode, ...filter }) {
+    yield* mustExist(account)
+    const repo = yield* lazily(() => import("../RefundsRepo.ts"))
+    const { Reader } = yield* sql
+    const reader = yield* Reader
+    const last = after === undefined ? undefined : yield* repo.byId(reader, after)
+    if (after !== undefined && last === undefined) return yield* notFound(after)
+    return (yield* repo.list(reader, { account, mode }, { ...filter, after: last })).map(refundObject)
+  })
+})
+
+export const dropUnmade = operation({
+  name: "refunds drop",
+  summary: "Drop a refund that was not made: its money is open again, or counts again",
+  needs: "store",
+  input: { id: withFlag(Schema.String, { about: "The refund, ref_…", value: "ID", isArgument: true }) },
+  output: RefundObject,
+  refusals: [NotFound, RefundUnderWay, RefundSettled],
+  audit: ({ id }) => ({ id }),
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { dropRefund } = yield* refunding
+    return refundObject(yield* orNotFound(id, yield* dropRefund(id, undefined)))
   })
 })

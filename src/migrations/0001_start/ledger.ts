@@ -210,9 +210,9 @@ export const ledger = [
 
   // Money that needs a person's decision, one row for the money of one transaction at one address. `key` identifies it
   // independent of the block, so that a reorg that mines it again opens nothing new. `gone`: a reorg orphaned the money.
-  // `sent_back`: the refunded total; while the row is open, `amount` is what is left. `sender`: of its receipts, null where
+  // `sent_back`: the refunded total that `amount` is without; while the row is open, `amount` is what is left. `sender`: of its receipts, null where
   // there are several. `payment_id`, `account_id`: null where a lost copy of this database handed out the address. `wallet`,
-  // `wallet_index`: of the address. `refunds`: the parts that were sent back, as JSON. `decision_tx`, `note`: what the last decision named. `revision` counts the changes;
+  // `wallet_index`: of the address. `decision_tx`, `note`: what its acceptance named. `revision` counts the changes;
   // those above `reported` have no event yet. `rank`: the order for people, in which open rows that may have cost somebody a
   // delivery come first.
   `CREATE TABLE exceptions (
@@ -234,7 +234,6 @@ export const ledger = [
     currency TEXT NOT NULL,
     amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
     sent_back TEXT NOT NULL DEFAULT '0' CHECK (sent_back NOT GLOB '*[^0-9]*' AND sent_back <> ''),
-    refunds TEXT NOT NULL DEFAULT '[]',
     block_number INTEGER,
     opened_at INTEGER NOT NULL,
     closed_at INTEGER,
@@ -258,5 +257,56 @@ export const ledger = [
       `CREATE INDEX exceptions_list${list} ON exceptions (account_id, mode${filteredBy(list)}, opened_at, sequence)
        WHERE account_id IS NOT NULL`
   ),
-  `CREATE INDEX exceptions_list_payment ON exceptions (payment_id, opened_at, sequence) WHERE payment_id IS NOT NULL`
+  `CREATE INDEX exceptions_list_payment ON exceptions (payment_id, opened_at, sequence) WHERE payment_id IS NOT NULL`,
+
+  // Money that goes back. `receiver`: to whom. `sender`: who sent it, and `position`: the transfer within its transaction, once the
+  // chain has shown it: each transfer pays one refund. `plan_*`: the transfer of a signed plan that pays it. `payment_id`,
+  // `account_id`: null where a lost copy of this database handed out the address.
+  `CREATE TABLE refunds (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    payment_id TEXT REFERENCES payments (id),
+    account_id TEXT REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    address TEXT NOT NULL,
+    chain TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    receiver TEXT,
+    status TEXT NOT NULL CHECK (status IN ('noted', 'begun', 'seen', 'final', 'not_found', 'failed')),
+    tx_hash TEXT,
+    sender TEXT,
+    position TEXT,
+    note TEXT,
+    problem TEXT,
+    plan_digest TEXT,
+    plan_place INTEGER,
+    plan_way TEXT CHECK (plan_way IN ('authorization', 'token', 'native')),
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
+    CHECK ((plan_digest IS NULL) = (plan_place IS NULL) AND (plan_digest IS NULL) = (plan_way IS NULL)),
+    CHECK (status NOT IN ('seen', 'final') OR tx_hash IS NOT NULL)
+  ) STRICT`,
+  "CREATE INDEX refunds_payment ON refunds (payment_id, sequence) WHERE payment_id IS NOT NULL",
+  "CREATE INDEX refunds_lost ON refunds (address) WHERE payment_id IS NULL",
+  "CREATE INDEX refunds_list ON refunds (account_id, mode, created_at, sequence) WHERE account_id IS NOT NULL",
+  "CREATE INDEX refunds_list_status ON refunds (account_id, mode, status, created_at, sequence) WHERE account_id IS NOT NULL",
+  "CREATE UNIQUE INDEX refunds_transfer ON refunds (chain, mode, tx_hash, position) WHERE position IS NOT NULL",
+  // Those that the chain is asked about, and those whose money stays at its address.
+  "CREATE INDEX refunds_awaited ON refunds (chain, mode, sequence) WHERE status NOT IN ('final', 'failed')",
+
+  // The money that a refund sends back, by the transaction that brought it, or the block at which it was seen. `of_confirmed`: it
+  // was what a confirmed payment counts, which stays paid.
+  `CREATE TABLE refund_parts (
+    refund_id TEXT NOT NULL REFERENCES refunds (id),
+    place INTEGER NOT NULL,
+    exception_id TEXT REFERENCES exceptions (id),
+    tx_hash TEXT,
+    block_number INTEGER,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    of_confirmed INTEGER NOT NULL CHECK (of_confirmed IN (0, 1)),
+    PRIMARY KEY (refund_id, place),
+    CHECK ((tx_hash IS NULL) <> (block_number IS NULL))
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX refund_parts_exception ON refund_parts (exception_id) WHERE exception_id IS NOT NULL"
 ]

@@ -39,7 +39,7 @@ export const noting = () => {
   const touched: Array<Ledger.Touched> = []
   const settlement: Settlement["Type"] = {
     settle: (_, payments) => Effect.sync(() => void touched.push(...payments)),
-    sentBack: () => Effect.void,
+    refundsChanged: () => Effect.void,
     expire: Effect.never
   }
   return { settlement, touched }

@@ -6,11 +6,9 @@ import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import * as CollectedRepo from "../../../src/Payments/addresses/CollectedRepo.ts"
 import * as ReceivedRepo from "../../../src/Payments/addresses/ReceivedRepo.ts"
 import { readChain } from "../../../src/Payments/addresses/sweepOperations.ts"
-import { listExceptions } from "../../../src/Payments/decisions/decisionOperations.ts"
 import { Reader, Tx } from "../../../src/Sql.ts"
 import { storeLateMoney } from "../../lib/exceptions.ts"
 import { scopedTest } from "../../lib/scopedTest.ts"
-import { testSettingsLayer } from "../../lib/settings.ts"
 import { execute, inTransaction, rows, storeAccount, tempStore } from "../../lib/store.ts"
 
 const test = scopedTest(tempStore)
@@ -179,20 +177,13 @@ test("gas is of the account and the payment that its transaction was for, where 
 
 const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
 
-test("an open exception tells how many transactions of its address were noted, each once, on its network", function* () {
-  yield* storePayments([{}, {}])
-  for (const n of [1, 2]) yield* storeLateMoney(`pay_${n}`, n)
-  const both = (one: number, two: number) => [
-    ["pay_1", one],
-    ["pay_2", two]
-  ]
-  const listed = Effect.map(
-    Effect.provide(
-      listExceptions.run({ limit: 100 }, caller, () => undefined),
-      testSettingsLayer("")
-    ),
-    (all) => all.map(({ notedTransactions, payment }) => [payment, notedTransactions])
-  )
+test("an address is known to have sent so many transactions, each once, on its network", function* () {
+  const both = (one: number, two: number) => [one, two]
+  const places = [1, 2].map((n) => ({ ...network, address: addressOf(n) }))
+  const listed = Effect.gen(function* () {
+    const noted = yield* CollectedRepo.transactionsOf(yield* Reader, places)
+    return places.map(noted)
+  })
   let place = 0
   const add = (nonce: number | undefined, of = 1, over: Partial<Network> = {}) => {
     place += 1

@@ -193,26 +193,22 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     expect((yield* audit(mine)).at(-1)).toEqual({ act: "payments accept", detail })
   })
 
-  test("refund: each transaction is recorded; the audit log says what is a repetition or adds a transaction", function* () {
+  test("refund: each is recorded by itself; the audit log names it, and says what is a repetition", function* () {
     const mine = yield* shop
     const { exception, payment } = yield* late(mine, 1)
     const { id } = exception
     const refund = (json: object) => mine.resolve(id, { action: "refund", ...json })
     const [upper, refundedAt] = [`0x${"AB".repeat(32)}`, expect.stringMatching(/Z$/)]
     const tx = upper.toLowerCase()
-    const first = { amount: "200", txHash: tx, refundedAt }
+    const named = { id: expect.stringMatching(/^ref_/), status: "noted", refundedAt }
+    const first = { ...named, amount: "200", txHash: tx }
     const part = { amount: "500", amountRefunded: "200", refunds: [first], resolutionTxHash: tx }
     expect((yield* refund({ amount: "200", txHash: upper })).body).toEqual({ ...exception, ...part })
     yield* refund({ amount: "100" })
-    yield* refund({ amount: "100", txHash: hash(1) })
     const whole = yield* refund({ txHash: hash(2) })
-    const others = [
-      { amount: "100", txHash: hash(1) },
-      { amount: "400", txHash: hash(2) }
-    ]
     expect(whole.body).toEqual({
       ...exception,
-      refunds: [first, ...others.map((one) => ({ ...one, refundedAt }))],
+      refunds: [first, { ...named, amount: "100" }, { ...named, amount: "400", txHash: hash(2) }],
       resolution: "refunded",
       resolvedAt: expect.stringMatching(/Z$/),
       resolutionTxHash: hash(2)
@@ -221,12 +217,12 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     expect((yield* mine.show(payment.id)).status).toBe("expired")
     const other = yield* late(mine, 2)
     for (const json of [{ action: "accept" }, { action: "accept" }]) yield* mine.resolve(other.exception.id, json)
+    const [one, two, three] = whole.body.refunds
     expect((yield* audit(mine)).map(({ detail }) => detail)).toEqual([
-      { id, amount: "200", tx, closed: [`${id}: 200 USDC`] },
-      { id, amount: "100", closed: [`${id}: 100 USDC`] },
-      { id, amount: "100", tx: hash(1), completed: true },
-      { id, tx: hash(2), closed: [`${id}: 400 USDC`] },
-      { id, tx: hash(2), repeated: true },
+      { id, amount: "200", tx, refund: one.id },
+      { id, amount: "100", refund: two.id },
+      { id, tx: hash(2), refund: three.id },
+      { id, tx: hash(2), refund: three.id, repeated: true },
       { id: other.exception.id },
       { id: other.exception.id, repeated: true }
     ])
@@ -363,66 +359,91 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     shops += 1
     yield* storeMoneyFor(id, "600", hash(1_000_000 + shops))
     const refund = (json: unknown, sent = {}) =>
-      mine.api.call("POST", `/v1/payments/${id}/refund`, { key: mine.key, json, ...sent })
+      mine.api.call("POST", `/v1/payments/${id}/refunds`, { key: mine.key, json, ...sent })
     return { ...mine, id, refund }
   })
 
-  test("a refund of an open payment subtracts what was sent back from what counts, and records it with the money's transaction", function* () {
-    const { account, id, refund, show } = yield* shopOfOpen
-    const sent = { amount: "200", txHash: `0x${"AB".repeat(32)}`, note: "ticket 7" }
-    const noted = { amount: "200", txHash: sent.txHash.toLowerCase(), note: "ticket 7" }
-    const { body, status } = yield* refund(sent)
-    expect([status, body]).toMatchObject([
-      200,
-      {
-        id,
-        status: "detecting",
-        amountReceived: "400",
-        amountRemaining: "600",
-        exceptions: [{ kind: "underpaid", amount: "200", resolution: "refunded", refunds: [noted] }]
-      }
-    ])
-    expect(yield* show(id)).toEqual(body)
+  test("a refund of a payment subtracts what goes back from what counts, and is read, listed, named and dropped", function* () {
+    const { account, api, id, key, refund, show } = yield* shopOfOpen
+    const sent = { amount: "200", to: payer, txHash: `0x${"AB".repeat(32)}`, reason: "ticket 7" }
+    const { body, headers, status } = yield* refund(sent)
+    expect([status, headers["location"]]).toEqual([201, `/v1/refunds/${body.id}`])
+    expect(body).toEqual({
+      ...{ id: expect.stringMatching(/^ref_/), payment: id, status: "noted", chain: "base", currency: "USDC" },
+      ...{ ...sent, txHash: sent.txHash.toLowerCase() },
+      ...{ createdAt: expect.stringMatching(/Z$/), changedAt: expect.stringMatching(/Z$/) }
+    })
+    expect(yield* show(id)).toMatchObject({ status: "detecting", amountReceived: "400", amountRemaining: "600" })
     expect((yield* refund(sent)).body).toEqual(body)
-    const closed = [`${body.exceptions[0].id}: 200 USDC`]
     expect((yield* audit({ account }))[0]).toMatchObject({
       act: "payments refunded",
-      detail: { amount: "200", tx: noted.txHash, note: "ticket 7", closed }
+      detail: { amount: "200", to: payer, tx: body.txHash, note: "ticket 7", refund: body.id }
     })
+    const unnamed = (yield* refund({ amount: "100" })).body
+    const call = (method: string, path: string, json?: unknown) => api.call(method, `/v1/refunds${path}`, { key, json })
+    expect((yield* call("GET", `/${body.id}`)).body).toEqual(body)
+    const ids = (found: { readonly body: { readonly data: ReadonlyArray<{ readonly id: string }> } }) =>
+      found.body.data.map((one) => one.id)
+    expect(ids(yield* call("GET", ""))).toEqual([unnamed.id, body.id])
+    expect(ids(yield* call("GET", "?status=final"))).toEqual([])
+    const first = yield* call("GET", `?payment=${id}&limit=1`)
+    expect(ids(yield* call("GET", `?payment=${id}&limit=1&cursor=${first.body.cursor}`))).toEqual([body.id])
+    const named = yield* call("PATCH", `/${unnamed.id}`, { txHash: hash(3) })
+    expect([named.status, named.body]).toMatchObject([200, { id: unnamed.id, status: "noted", txHash: hash(3) }])
+    const dropped = yield* call("DELETE", `/${unnamed.id}`)
+    expect([dropped.status, dropped.body.status]).toEqual([200, "failed"])
+    expect((yield* show(id)).amountReceived).toBe("400")
+    const late = yield* call("PATCH", `/${unnamed.id}`, { txHash: hash(4) })
+    expect([late.status, late.body.error.code]).toEqual([409, "REFUND_SETTLED"])
+    for (const [method, json] of [
+      ["GET", undefined],
+      ["PATCH", { txHash: hash(3) }],
+      ["DELETE", undefined]
+    ] as const) {
+      const strange = yield* api.call(method, `/v1/refunds/${body.id}`, { key: (yield* shop).key, json })
+      expect([strange.status, method]).toEqual([404, method])
+    }
   })
 
-  test("a refund of an open payment repeats its response to an Idempotency-Key, and records the refund once", function* () {
-    const { refund } = yield* shopOfOpen
+  test("a refund of a payment repeats its response to an Idempotency-Key, and is recorded once", function* () {
+    const { id, refund, show } = yield* shopOfOpen
     const sent = { headers: { "idempotency-key": "refund" } }
     const first = yield* refund({ amount: "100" }, sent)
     const again = yield* refund({ amount: "100" }, sent)
-    expect([again.status, again.text, again.headers["idempotent-replayed"]]).toEqual([200, first.text, "true"])
-    expect(first.body.amountReceived).toBe("500")
+    expect([again.status, again.text, again.headers["idempotent-replayed"]]).toEqual([201, first.text, "true"])
+    expect((yield* show(id)).amountReceived).toBe("500")
   })
 
-  test("a refund of an open payment refuses more than what counts, what is missing or unknown, and says where other money is", function* () {
+  test("a refund of a payment refuses more than is left, and what is missing or unknown", function* () {
     const { id, refund } = yield* shopOfOpen
     const tooMuch = yield* refund({ amount: "601" })
     expect([tooMuch.status, problemsIn(tooMuch)]).toEqual([
       400,
-      { amount: expect.stringContaining(`must be at most 600, which is what counts for ${id}`) }
+      { amount: expect.stringContaining(`must be at most 600, which is what is left of USDC on base for ${id}`) }
     ])
     const one = { amount: "1" }
-    for (const json of [{}, { amount: 5 }, { amount: "0" }, { ...one, txHash: "0x1" }, { ...one, all: true }]) {
+    for (const json of [
+      {},
+      { amount: 5 },
+      { amount: "0" },
+      { ...one, txHash: "0x1" },
+      { ...one, to: "me" },
+      { ...one, all: true }
+    ]) {
       expect((yield* refund(json)).status, JSON.stringify(json)).toBe(400)
     }
+    const elsewhere = yield* refund({ ...one, chain: "polygon" })
+    expect([elsewhere.status, elsewhere.body.error.code]).toEqual([409, "NOTHING_TO_REFUND"])
     yield* refund({ amount: "100", txHash: hash(2) })
     const other = yield* refund({ amount: "200", txHash: hash(2) })
     expect([other.status, other.body.error.code]).toEqual([409, "EXCEPTION_RESOLVED"])
     yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [id])
-    const ended = yield* refund({ amount: "100" })
-    expect([ended.status, ended.body.error]).toMatchObject([
-      409,
-      { code: "NOTHING_TO_REFUND", message: expect.stringContaining("note in your own shop") }
-    ])
+    expect((yield* refund({ amount: "500" })).status).toBe(201)
+    const none = yield* refund(one)
+    expect([none.status, none.body.error.code]).toEqual([409, "NOTHING_TO_REFUND"])
   })
 
-  test("a refund of an open payment is for the payment's own account and mode, with exceptions:write", function* () {
+  test("a refund of a payment is for its own account and mode, with exceptions:write", function* () {
     const { account, api, refund } = yield* shopOfOpen
     for (const key of [yield* api.newKey("live", undefined, account), (yield* shop).key]) {
       expect((yield* refund({ amount: "1" }, { key })).status).toBe(404)

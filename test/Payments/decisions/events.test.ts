@@ -2,8 +2,8 @@ import { expect } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { WebhookEvent } from "../../../src/Domain/Event.ts"
 import { iso } from "../../../src/lib/moment.ts"
-import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
-import { accept } from "../../../src/Payments/operatorDecisions.ts"
+import { accept } from "../../../src/Payments/decisions/accept.ts"
+import { noteRefund } from "../../../src/Payments/decisions/refund.ts"
 import { execute, rows } from "../../lib/store.ts"
 import { end, exceptionOf, expiredWith, hash, paidBy, test } from "../deciding.ts"
 import { address, confirmedOnce, scanTo, startWith, tick, transfer } from "../settling.ts"
@@ -84,11 +84,11 @@ test("the event of a failed payment reports the exceptions that its end opens", 
 test("each change is one event: opened, sent back in part, decided; a repetition is none", function* () {
   const { id } = yield* paidBy(end, transfer(120, 700n))
   const one = yield* exceptionOf(id)
-  const part = refundException(one.id, undefined, 200n, { txHash: hash("a") })
+  const part = noteRefund(one.id, undefined, { amount: 200n, txHash: hash("a") })
   yield* part
   yield* part
-  yield* acceptException(one.id, undefined, { note: "enough" })
-  yield* acceptException(one.id, undefined, {})
+  yield* accept(one.id, undefined, { note: "enough" })
+  yield* accept(one.id, undefined, {})
   yield* scanTo(end + 9)
   expect(yield* inWords).toEqual(["underpaid 700 open", "underpaid 500 open", "underpaid 500 accepted"])
   const events = yield* updates
@@ -109,7 +109,7 @@ test("money that a reorg removes and restores is an event each time, with a new 
 
 test("accepting a payment as a whole reports each exception that it closes, as it is afterwards", function* () {
   const { id } = yield* paidBy(end, transfer(120, 400n), transfer(121, 300n))
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   expect((yield* inWords).slice(2).toSorted()).toEqual(["underpaid 300 accepted", "underpaid 400 accepted"])
   const [confirmed] = yield* bodiesOf("payment.confirmed")
   const exceptions = confirmed?.data.exceptions ?? []

@@ -2,9 +2,9 @@ import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
-import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
+import { accept } from "../../../src/Payments/decisions/accept.ts"
+import { noteRefund } from "../../../src/Payments/decisions/refund.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
-import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import { Reader, Tx, Writer } from "../../../src/Sql.ts"
 import { rows } from "../../lib/store.ts"
 import {
@@ -41,20 +41,20 @@ import {
 
 /** Decisions on the exception of so much money of a payment. */
 const acceptOf = (id: PaymentId, amount: bigint, txHash?: string) =>
-  Effect.flatMap(exceptionOf(id, { amount }), (one) => acceptException(one.id, owner, { txHash }))
+  Effect.flatMap(exceptionOf(id, { amount }), (one) => accept(one.id, owner, { txHash }))
 const refundOf = (id: PaymentId, amount: bigint, sent?: bigint, txHash?: string) =>
-  Effect.flatMap(exceptionOf(id, { amount }), (one) => refundException(one.id, owner, sent, { txHash }))
+  Effect.flatMap(exceptionOf(id, { amount }), (one) => noteRefund(one.id, owner, { amount: sent, txHash }))
 
 test("accept: the same decision again, while more money opens the exception again, is refused and changes nothing", function* () {
   const { id } = yield* expiredWith(transfer(end + 5, 1000n))
   const { exception } = (yield* acceptOf(id, 1000n)) ?? expect.unreachable("no exception")
   const writer = yield* Writer
   const openAgain = Effect.flatMap(Tx, (tx) =>
-    tx.run("UPDATE exceptions SET outcome = NULL, closed_at = NULL WHERE id = ?", [exception.id])
+    tx.run("UPDATE exceptions SET outcome = NULL, closed_at = NULL WHERE id = ?", [exception?.id ?? ""])
   )
   const meanwhile: typeof writer = { ...writer, write: (command) => writer.write(Effect.zipRight(openAgain, command)) }
   const before = yield* look(id)
-  const again = acceptException(exception.id, owner, {}).pipe(Effect.provideService(Writer, meanwhile))
+  const again = accept(exception?.id ?? "", owner, {}).pipe(Effect.provideService(Writer, meanwhile))
   expect(yield* refusal(again)).toContain("more money has opened it again at this moment: decide again")
   expect(yield* look(id)).toEqual(before)
 })
@@ -103,7 +103,7 @@ test("accept: other accepted money, alone or with all, adds to what the payment 
   expect(confirmed.events).toEqual(["payment.detecting", "payment.failed", "payment.confirmed"])
   // Of a part that was sent back, the rest; and nothing of what came too late.
   yield* refundOf(id, 200n, 150n)
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   const all = yield* look(id)
   expect(all.payment).toEqual({ ...confirmed.payment, amountReceived: 750n })
   expect(all.exceptions.filter((one) => one.startsWith("open"))).toEqual([])
@@ -123,17 +123,17 @@ test("accept: an exception of a confirmed payment is closed alone, and nothing e
 test("the same decision again gives the same result; another one on a closed exception is refused", function* () {
   const { id } = yield* expiredWith(transfer(end + 5, 700n), transfer(end + 6, 800n))
   const [seven, eight] = [yield* exceptionOf(id, { amount: 700n }), yield* exceptionOf(id, { amount: 800n })]
-  const accepted = yield* acceptException(seven.id, owner, { note: "fine" })
-  expect(yield* acceptException(seven.id, owner, {})).toEqual(accepted)
-  expect(yield* acceptException(seven.id, owner, { txHash: seven.txHash, note: "again" })).toEqual(accepted)
-  const refund = (txHash?: string) => refundException(eight.id, owner, undefined, { txHash })
+  const accepted = yield* accept(seven.id, owner, { note: "fine" })
+  expect(yield* accept(seven.id, owner, {})).toEqual(accepted)
+  expect(yield* accept(seven.id, owner, { txHash: seven.txHash, note: "again" })).toEqual(accepted)
+  const refund = (txHash?: string) => noteRefund(eight.id, owner, { txHash })
   const refunded = yield* refund(hash("f"))
   for (const same of [undefined, hash("f")]) expect(yield* refund(same)).toEqual(refunded)
   const before = yield* look(id)
-  expect(yield* refusal(refundException(seven.id, owner, undefined, {}))).toContain(`${seven.id} was accepted at`)
-  expect(yield* refusal(acceptException(eight.id, owner, {}))).toContain(`with the transaction ${hash("f")}`)
+  expect(yield* refusal(noteRefund(seven.id, owner, {}))).toContain(`${seven.id} was accepted at`)
+  expect(yield* refusal(accept(eight.id, owner, {}))).toContain(`with the transaction ${hash("f")}`)
   expect(yield* refusal(refund(hash("e")))).toContain("was refunded")
-  expect(yield* refusal(acceptException(seven.id, owner, { txHash: hash("e") }))).toContain("was accepted")
+  expect(yield* refusal(accept(seven.id, owner, { txHash: hash("e") }))).toContain("was accepted")
   expect(yield* look(id)).toEqual(before)
 })
 
@@ -187,7 +187,7 @@ testOfTwo("accept: a transaction on another chain brought no money without one o
 
 for (const [what, decide] of [
   ["an exception", (id: PaymentId) => Effect.asVoid(acceptOf(id, 1000n))],
-  ["the payment", (id: PaymentId) => Effect.asVoid(accept(id, undefined))]
+  ["the payment", (id: PaymentId) => Effect.asVoid(accept(id, undefined, {}))]
 ] as const) {
   test(`accept: the address is watched again at once when its late window was over: ${what}`, function* () {
     const matchSet = yield* WatchedAddresses
@@ -240,7 +240,7 @@ test("accept: a further part whose money a reorg removed and restored adds to wh
   yield* tick({ head: end + 10, ancestor: end - 3 })
   expect((yield* look(id)).exceptions).toContain("gone found_late 300")
   yield* tick({ head: end + 12, transfers: [transfer(end + 1, 300n, part)] })
-  yield* acceptException((yield* exceptionOf(id, { status: "open" })).id, owner, {})
+  yield* accept((yield* exceptionOf(id, { status: "open" })).id, owner, {})
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", txHash: "0xt120", amountReceived: 1300n })
 })
 
@@ -271,72 +271,39 @@ test("reorged: accepted with another transaction, which the chain has, it confir
 const shortBy = Effect.gen(function* () {
   const { id } = yield* paidBy(end, transfer(120, 700n))
   const one = yield* exceptionOf(id)
-  const refund = (amount?: bigint, txHash?: string) => refundException(one.id, owner, amount, { txHash, note: "n" })
+  const refund = (amount?: bigint, txHash?: string) => noteRefund(one.id, owner, { amount: amount, txHash, note: "n" })
   return { id, one, refund }
 })
 
 test("refund: a part leaves the rest open; the same transaction is recorded once", function* () {
   const { id, refund } = yield* shortBy
   const part = yield* refund(200n, hash("a"))
-  expect(part).toMatchObject({ exception: { status: "open", amount: 500n, sentBack: 200n }, amount: 200n })
+  expect(part).toMatchObject({ exception: { status: "open", amount: 500n, sentBack: 200n }, refund: { amount: 200n } })
   expect(yield* refund(200n, hash("a"))).toEqual(part)
-  for (const amount of [undefined, 500n]) expect(yield* refusal(refund(amount, hash("a")))).toContain("noted already")
+  expect(yield* refusal(refund(500n, hash("a")))).toContain("noted already")
   expect(yield* Effect.flip(refund(501n))).toMatchObject({
     field: "amount",
     message: expect.stringContaining("must be at most 500")
   })
   yield* refund(undefined, hash("b"))
   expect(yield* exceptionOf(id)).toMatchObject({ status: "refunded", sentBack: 700n, decisionTx: hash("b") })
-})
-
-test("refund: a part noted without its transaction gets it by the same decision with it, and nothing else changes", function* () {
-  const { refund } = yield* shortBy
-  yield* refund(200n)
-  yield* refund(100n, hash("c"))
-  const before = (yield* refund(undefined))?.exception ?? expect.unreachable()
-  const events = rows("SELECT 1 FROM events WHERE kind = 'payment.exception'")
-  const eventsBefore = yield* events
-  // Two parts lack theirs: the request has to name one.
-  expect(yield* Effect.flip(refund(undefined, hash("d")))).toMatchObject({
-    field: "amount",
-    message: expect.stringContaining("2 parts")
-  })
-  const named = yield* refund(200n, hash("a"))
-  const [first, second, last] = before.refunds
-  expect(named?.exception).toEqual({
-    ...before,
-    refunds: [{ ...first, txHash: hash("a") }, second, last],
-    decisionTx: hash("c")
-  })
-  const all = yield* refund(undefined, hash("b"))
-  expect(all?.exception).toMatchObject({
-    refunds: [{}, {}, { amount: 400n, txHash: hash("b") }],
-    decisionTx: hash("b")
-  })
-  expect(yield* refund(undefined, hash("b"))).toEqual(all)
   for (const amount of [undefined, 200n]) expect(yield* refusal(refund(amount, hash("e")))).toContain("was refunded")
-  expect(yield* events).toEqual(eventsBefore)
 })
 
-test("refund: of equal parts without transactions each gets its own, and counts once; one more is another part", function* () {
+test("refund: equal parts without transactions are several, and a transaction is never taken for that of another", function* () {
   const { refund } = yield* shortBy
   yield* refund(200n)
   yield* refund(200n)
-  const parts = (...digits: ReadonlyArray<string | undefined>) =>
-    digits.map((digit) => ({ amount: 200n, txHash: digit && hash(digit) }))
-  for (const [digit, amount, refunds] of [
-    ["a", 300n, parts("a", undefined)],
-    ["b", 300n, parts("a", "b")],
-    ["c", 100n, parts("a", "b", "c")]
-  ] as const) {
-    expect((yield* refund(200n, hash(digit)))?.exception).toMatchObject({ status: "open", amount, refunds })
-  }
+  expect((yield* refund(200n, hash("a")))?.exception).toMatchObject({
+    ...{ status: "open", amount: 100n },
+    refunds: [undefined, undefined, hash("a")].map((txHash) => ({ amount: 200n, txHash, status: "noted" }))
+  })
 })
 
 test("accept: of an exception that was sent back in part, the rest is what the payment has received", function* () {
   const { id, one, refund } = yield* shortBy
   yield* refund(200n)
-  yield* acceptException(one.id, owner, {})
+  yield* accept(one.id, owner, {})
   yield* scanTo(end + 9)
   yield* stands(id, "confirmed 500 0xt120", "accepted underpaid 500")
 })
@@ -347,10 +314,10 @@ test("an exception of another account, or of the other mode, is unknown to its o
     { ...owner, mode: "live" as const },
     { ...owner, account: AccountId.make("other") }
   ]) {
-    expect(yield* acceptException(one.id, other, {})).toBeUndefined()
-    expect(yield* refundException(one.id, other, undefined, {})).toBeUndefined()
+    expect(yield* accept(one.id, other, {})).toBeUndefined()
+    expect(yield* noteRefund(one.id, other, {})).toBeUndefined()
   }
-  expect(yield* acceptException("exc_none", undefined, {})).toBeUndefined()
+  expect(yield* accept("exc_none", undefined, {})).toBeUndefined()
   expect(yield* exceptionOf(id)).toEqual(one)
 })
 
@@ -362,15 +329,15 @@ test("only the operator decides on money of a lost payment, of which a part may 
   const unknown = Effect.flatMap(Reader, (reader) => Exceptions.unknownAt(reader, network, to.address))
   const [open = expect.unreachable()] = yield* unknown
   expect(open).toMatchObject({ index: 7, account: undefined })
-  expect(yield* acceptException(open.id, owner, {})).toBeUndefined()
-  expect(yield* refundException(open.id, undefined, 2n, {})).toMatchObject({
+  expect(yield* accept(open.id, owner, {})).toBeUndefined()
+  expect(yield* noteRefund(open.id, undefined, { amount: 2n })).toMatchObject({
     exception: { id: open.id, amount: 3n, sentBack: 2n },
     payment: undefined,
-    amount: 2n
+    refund: { amount: 2n, payment: undefined, parts: [{ exception: open.id, amount: 2n }] }
   })
   yield* scanTo(131, transfer(125, 6n, to))
   expect((yield* unknown).map(({ amount, status }) => `${status} ${amount}`)).toEqual(["open 3", "open 6"])
-  expect(yield* acceptException(open.id, undefined, {})).toMatchObject({
+  expect(yield* accept(open.id, undefined, {})).toMatchObject({
     payment: undefined,
     exception: { status: "accepted" }
   })
@@ -381,8 +348,8 @@ test("what is committed with a decision undoes all of it when it fails", functio
   const before = yield* look(id)
   const one = yield* exceptionOf(id)
   const fails = () => Effect.fail("full" as const)
-  expect(yield* Effect.flip(acceptException(one.id, owner, {}, fails))).toBe("full")
-  expect(yield* Effect.flip(refundException(one.id, owner, undefined, {}, fails))).toBe("full")
+  expect(yield* Effect.flip(accept(one.id, owner, {}, fails))).toBe("full")
+  expect(yield* Effect.flip(noteRefund(one.id, owner, {}, fails))).toBe("full")
   expect(yield* look(id)).toEqual(before)
   expect(yield* rows("SELECT 1 FROM events WHERE kind = 'payment.exception'")).toHaveLength(1)
 })

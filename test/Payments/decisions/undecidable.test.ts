@@ -2,9 +2,9 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import { cancelPayment } from "../../../src/Payments/cancellation.ts"
-import { acceptException, refundException } from "../../../src/Payments/decisions/resolve.ts"
+import { accept } from "../../../src/Payments/decisions/accept.ts"
+import { noteRefund } from "../../../src/Payments/decisions/refund.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
-import { accept } from "../../../src/Payments/operatorDecisions.ts"
 import * as Repo from "../../../src/Payments/PaymentsRepo.ts"
 import { Reader, StoreUnavailable, Tx } from "../../../src/Sql.ts"
 import { execute, inTransaction } from "../../lib/store.ts"
@@ -27,13 +27,12 @@ import { losePayment, lost, network, scanTo, tick, transfer } from "../settling.
 
 /** Every way to decide on a late transfer, which is the payment's only exception. */
 const ways = {
-  "accept the exception": (_: PaymentId, exception: string) => acceptException(exception, owner, {}),
-  "refund the exception": (_: PaymentId, exception: string) => refundException(exception, owner, undefined, {}),
-  "refund a part": (_: PaymentId, exception: string) => refundException(exception, owner, 1n, {}),
-  "accept the payment": (id: PaymentId) => accept(id, undefined),
-  "accept it for that transaction": (id: PaymentId) => accept(id, `0xt${end + 9}`),
-  "refund the payment's only one": (id: PaymentId) => refunded(id),
-  "refund the named one": (id: PaymentId, exception: string) => refunded(id, { exceptions: [exception] })
+  "accept the exception": (_: PaymentId, exception: string) => accept(exception, owner, {}),
+  "refund the exception": (_: PaymentId, exception: string) => noteRefund(exception, owner, {}),
+  "refund a part": (_: PaymentId, exception: string) => noteRefund(exception, owner, { amount: 1n }),
+  "accept the payment": (id: PaymentId) => accept(id, undefined, {}),
+  "accept it for that transaction": (id: PaymentId) => accept(id, undefined, { txHash: `0xt${end + 9}` }),
+  "refund the payment's only one": (id: PaymentId) => refunded(id)
 }
 
 for (const [way, decide] of Object.entries(ways)) {
@@ -59,7 +58,7 @@ test("what a reorg took and mined again is not decided on before that is deep", 
   yield* tick({ head: end + 10, ancestor: end + 4 })
   yield* tick({ head: end + 11, transfers: [transfer(end + 11, 500n, { txHash: `0xt${end + 5}` })] })
   const one = yield* exceptionOf(id)
-  expect(yield* refusal(refundException(one.id, owner, undefined, {}))).toContain("1 of the 3 confirmations")
+  expect(yield* refusal(noteRefund(one.id, owner, {}))).toContain("1 of the 3 confirmations")
 })
 
 test("money without a transaction, and money of a lost payment, needs the confirmations too", function* () {
@@ -68,29 +67,29 @@ test("money without a transaction, and money of a lost payment, needs the confir
   yield* scanTo(end, transfer(120, 400n, unattributed))
   yield* scanTo(end + 1, transfer(end + 1, 7n, { address: lost.toLowerCase() }))
   const [unknown] = yield* Exceptions.unknownAt(yield* Reader, network, lost.toLowerCase())
-  const decide = refundException(unknown?.id ?? "", undefined, undefined, {})
+  const decide = noteRefund(unknown?.id ?? "", undefined, {})
   expect(yield* refusal(decide)).toContain("1 of the 3 confirmations")
   yield* scanTo(end + 3)
-  expect((yield* decide)?.exception.status).toBe("refunded")
+  expect((yield* decide)?.exception?.status).toBe("refunded")
   yield* scanTo(end + 4, transfer(end + 4, 30n, unattributed))
   const late = yield* exceptionOf(id, { kind: "late" })
-  expect(yield* refusal(refundException(late.id, owner, 30n, {}))).toContain("1 of the 3 confirmations")
+  expect(yield* refusal(noteRefund(late.id, owner, { amount: 30n }))).toContain("1 of the 3 confirmations")
 })
 
 test("an open payment: neither accepted for shallow money, nor is that sent back", function* () {
   const { id } = yield* paidBy(130, transfer(120, 400n), transfer(130, 300n))
-  expect(yield* refusal(accept(id, undefined))).toContain("1 of the 3 confirmations")
+  expect(yield* refusal(accept(id, undefined, {}))).toContain("1 of the 3 confirmations")
   expect(yield* refusal(refunded(id, { amount: 500n }))).toContain("1 of the 3 confirmations")
   yield* refunded(id, { amount: 100n })
   yield* scanTo(132)
   yield* refunded(id, { amount: 500n })
-  yield* accept(id, undefined)
+  yield* accept(id, undefined, {})
   expect((yield* look(id)).payment).toMatchObject({ status: "confirmed", amountReceived: 100n })
 })
 
 test("an open payment is not confirmed by an exception while what else counts for it is shallow", function* () {
   const { id } = yield* paidBy(120, transfer(110, 7n, { currency: "DAI" }), transfer(119, 300n))
-  const decide = acceptException((yield* exceptionOf(id)).id, owner, {})
+  const decide = accept((yield* exceptionOf(id)).id, owner, {})
   expect(yield* refusal(decide)).toContain(`what counts for ${id} has 2 of the 3 confirmations`)
   yield* scanTo(121)
   yield* decide
@@ -102,7 +101,7 @@ testOfPair("what one of two providers has: a payment is accepted for it by the o
   yield* tick({ head: 111, transfers: [transfer(110, 300n)], corroborated: false })
   expect(yield* refusal(accept(id, undefined, { uncorroborated: true }))).toContain("2 of the 3 confirmations")
   yield* tick({ head: 112 })
-  for (const decide of [accept(id, undefined), accept(id, "0xt110")]) {
+  for (const decide of [accept(id, undefined, {}), accept(id, undefined, { txHash: "0xt110" })]) {
     expect(yield* refusal(decide)).toContain("No second provider of base.test has")
   }
   yield* accept(id, undefined, { uncorroborated: true })
@@ -120,8 +119,8 @@ for (const outcome of ["accepted", "refunded"]) {
     const [unknown] = yield* Exceptions.unknownAt(yield* Reader, network, to.address)
     const id = unknown?.id ?? ""
     const decided = Effect.fnUntraced(function* (waiver: { readonly uncorroborated?: boolean }) {
-      if (outcome === "accepted") return yield* acceptException(id, undefined, waiver)
-      return yield* refundException(id, undefined, undefined, waiver)
+      if (outcome === "accepted") return yield* accept(id, undefined, waiver)
+      return yield* noteRefund(id, undefined, waiver)
     })
     expect(yield* refusal(decided({}))).toContain("No second provider of base.test has")
     const { exception } = (yield* decided({ uncorroborated: true })) ?? {}
@@ -136,7 +135,7 @@ testOfPair("money that two providers have is decided on, whatever one alone adds
   const alone = { transfers: [transfer(end + 8, 9n, { position: "call:0" })], corroborated: false }
   yield* tick({ head: end + 12, ...alone })
   expect((yield* look(id)).exceptions).toEqual(["open late 500"])
-  yield* refundException((yield* exceptionOf(id)).id, owner, undefined, {})
+  yield* noteRefund((yield* exceptionOf(id)).id, owner, {})
   expect((yield* look(id)).exceptions).toEqual(["refunded late 500"])
 })
 
@@ -165,14 +164,14 @@ test("an event's id goes with its content: another decision on a restored databa
   yield* scanTo(end)
   yield* scanTo(end + 11, transfer(end + 8, 500n), transfer(end + 9, 500n))
   const [first, second] = yield* Exceptions.ofPayment(yield* Reader, id)
-  const accepted = eventsOfLost((lose) => acceptException(first?.id ?? "", owner, {}, lose))
+  const accepted = eventsOfLost((lose) => accept(first?.id ?? "", owner, {}, lose))
   const before = yield* accepted
   expect(yield* accepted).toEqual(before)
-  yield* refundException(first?.id ?? "", owner, undefined, {})
+  yield* noteRefund(first?.id ?? "", owner, {})
   const [opened, closed] = idsOf(before, "payment.exception").slice(-2)
   const [reopened, refunded] = idsOf(yield* events, "payment.exception").slice(-2)
   expect([reopened, refunded]).toEqual([opened, expect.not.stringContaining(closed ?? "")])
-  yield* acceptException(second?.id ?? "", owner, {})
+  yield* accept(second?.id ?? "", owner, {})
   expect(idsOf(before, "payment.confirmed")).toHaveLength(1)
   expect(idsOf(yield* events, "payment.confirmed")).not.toEqual(idsOf(before, "payment.confirmed"))
 })

@@ -1,0 +1,220 @@
+/**
+ * The tables `refunds` and `refund_parts`: money that goes back, with an identity of its own. A refund is recorded before anything
+ * is sent for it, and never deleted. Which exceptions follow from it, the fold says (`standing.ts`). Times in Unix milliseconds.
+ */
+import { Effect } from "effect"
+import { getAddress, type Hex } from "viem"
+import type { Owner } from "../Domain/Account.ts"
+import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
+import type { AccountId, PaymentId, RefundId } from "../Domain/Ids.ts"
+import type { PlannedTransfer, Refund, RefundPart, RefundStatus } from "../Domain/Refund.ts"
+import { type Db, execute, type Param, Tx } from "../Sql.ts"
+
+interface RefundRow {
+  readonly sequence: number
+  readonly id: string
+  readonly payment_id: string | null
+  readonly account_id: string | null
+  readonly mode: Mode
+  readonly address: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+  readonly receiver: string | null
+  readonly status: RefundStatus
+  readonly tx_hash: string | null
+  readonly sender: string | null
+  readonly note: string | null
+  readonly problem: string | null
+  readonly plan_digest: string | null
+  readonly plan_place: number | null
+  readonly plan_way: PlannedTransfer["way"] | null
+  readonly created_at: number
+  readonly changed_at: number
+  readonly parts: string
+}
+
+interface StoredPart {
+  readonly exception: string | null
+  readonly openedAt: number | null
+  readonly txHash: string | null
+  readonly block: number | null
+  readonly amount: string
+  readonly ofTwo: 0 | 1
+  readonly ofConfirmed: 0 | 1
+}
+
+const columns = `sequence, id, payment_id, account_id, mode, address, chain, currency, amount, receiver, status, tx_hash, sender,
+  note, problem, plan_digest, plan_place, plan_way, created_at, changed_at,
+  (SELECT json_group_array(json_object('exception', exception_id, 'openedAt', e.opened_at, 'txHash', p.tx_hash,
+     'block', p.block_number, 'amount', p.amount, 'ofConfirmed', of_confirmed,
+     'ofTwo', NOT (e.kind IS 'unattributed' AND p.tx_hash IS NOT NULL)) ORDER BY place)
+   FROM refund_parts p LEFT JOIN exceptions e ON e.id = p.exception_id WHERE p.refund_id = refunds.id) AS parts`
+
+const partOf = (part: StoredPart): RefundPart => ({
+  exception: part.exception ?? undefined,
+  openedAt: part.openedAt ?? undefined,
+  txHash: part.txHash ?? undefined,
+  block: part.block ?? undefined,
+  amount: BigInt(part.amount),
+  ofTwo: part.ofTwo === 1,
+  ofConfirmed: part.ofConfirmed === 1
+})
+
+const fromRow = (row: RefundRow): Refund => ({
+  sequence: row.sequence,
+  id: row.id as RefundId,
+  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+  account: (row.account_id ?? undefined) as AccountId | undefined,
+  mode: row.mode,
+  address: row.address,
+  chain: row.chain,
+  currency: row.currency,
+  amount: BigInt(row.amount),
+  to: row.receiver ?? undefined,
+  status: row.status,
+  txHash: row.tx_hash ?? undefined,
+  from: row.sender ?? undefined,
+  note: row.note ?? undefined,
+  problem: row.problem ?? undefined,
+  plan:
+    row.plan_digest === null || row.plan_place === null || row.plan_way === null
+      ? undefined
+      : { digest: row.plan_digest, place: row.plan_place, way: row.plan_way },
+  createdAt: row.created_at,
+  changedAt: row.changed_at,
+  parts: (JSON.parse(row.parts) as ReadonlyArray<StoredPart>).map(partOf)
+})
+
+const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
+  Effect.map(db.all<RefundRow>(`SELECT ${columns} FROM refunds ${rest}`, params), (rows) => rows.map(fromRow))
+
+const oldestFirst = "ORDER BY sequence"
+
+export const byId = (db: Db, id: string) => Effect.map(select(db, "WHERE id = ?", [id]), ([found]) => found)
+
+export const ofPayment = (db: Db, payment: PaymentId) => select(db, `WHERE payment_id = ? ${oldestFirst}`, [payment])
+
+/** Those on a chain of an address (lower case) whose payment is lost. */
+export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
+  select(db, `WHERE address = ? AND payment_id IS NULL AND chain = ? AND mode = ? ${oldestFirst}`, [
+    address,
+    chain,
+    mode
+  ])
+
+/** The refunds of an owner, newest first. */
+export const list = (
+  db: Db,
+  { account, mode }: Owner,
+  filter: {
+    readonly limit: number
+    readonly payment?: string | undefined
+    readonly status?: RefundStatus | undefined
+    readonly after?: { readonly createdAt: number; readonly sequence: number } | undefined
+  }
+) => {
+  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+    ["account_id = ? AND mode = ?", account, mode],
+    ...(filter.payment === undefined ? [] : [["payment_id = ?", filter.payment] as const]),
+    ...(filter.status === undefined ? [] : [["status = ?", filter.status] as const]),
+    ...(filter.after === undefined
+      ? []
+      : [["(created_at, sequence) < (?, ?)", filter.after.createdAt, filter.after.sequence] as const])
+  ]
+  return select(
+    db,
+    `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ORDER BY created_at DESC, sequence DESC LIMIT ?`,
+    [...conditions.flatMap(([, ...params]) => params), filter.limit]
+  )
+}
+
+/** The refunds of an exception that signed plans have sent, or are sending. */
+export const plannedOf = (db: Db, exception: string) =>
+  select(
+    db,
+    `WHERE id IN (SELECT refund_id FROM refund_parts WHERE exception_id = ?) AND plan_digest IS NOT NULL AND status <> 'failed'`,
+    [exception]
+  )
+
+/** Those that were noted for a receiver and have no transaction yet: a plan pays them. */
+export const payable = (db: Db, limit: number) =>
+  select(db, `WHERE status = 'noted' AND tx_hash IS NULL AND receiver IS NOT NULL ${oldestFirst} LIMIT ?`, [limit])
+
+/** The index of a receiving address (lower case) in its wallet. */
+export const walletIndexOf = (db: Db, address: string) =>
+  Effect.map(
+    db.get<{ index: number }>(
+      `SELECT wallet_index AS "index" FROM payments WHERE address = ?
+       UNION ALL SELECT wallet_index FROM gap_addresses WHERE address = ?`,
+      [getAddress(address as Hex), getAddress(address as Hex)]
+    ),
+    (row) => row?.index
+  )
+
+/** Stores a refund, or the same one again: a broadcast that was given up may be planned once more. */
+export const put = (refund: Omit<Refund, "sequence">) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const { plan } = refund
+    yield* tx.run(
+      `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, receiver, status, tx_hash, note,
+         plan_digest, plan_place, plan_way, created_at, changed_at)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+       ON CONFLICT (id) DO UPDATE SET amount = excluded.amount, receiver = excluded.receiver, status = excluded.status,
+         tx_hash = excluded.tx_hash, sender = NULL, problem = NULL, plan_digest = excluded.plan_digest,
+         plan_place = excluded.plan_place, plan_way = excluded.plan_way, changed_at = excluded.changed_at`,
+      [
+        refund.id,
+        refund.payment ?? null,
+        refund.account ?? null,
+        refund.mode,
+        refund.address,
+        refund.chain,
+        refund.currency,
+        `${refund.amount}`,
+        refund.to ?? null,
+        refund.status,
+        refund.txHash ?? null,
+        refund.note ?? null,
+        plan?.digest ?? null,
+        plan?.place ?? null,
+        plan?.way ?? null,
+        refund.createdAt,
+        refund.changedAt
+      ]
+    )
+    yield* tx.run("DELETE FROM refund_parts WHERE refund_id = ?", [refund.id])
+    for (const [place, part] of refund.parts.entries()) {
+      yield* tx.run(
+        `INSERT INTO refund_parts (refund_id, place, exception_id, tx_hash, block_number, amount, of_confirmed)
+         VALUES (?, ?, ?, ?, ?, ?, ?)`,
+        [
+          refund.id,
+          place,
+          part.exception ?? null,
+          part.txHash ?? null,
+          part.block ?? null,
+          `${part.amount}`,
+          part.ofConfirmed ? 1 : 0
+        ]
+      )
+    }
+  })
+
+/** What becomes of a refund. */
+export interface RefundChange extends Pick<Refund, "status"> {
+  readonly txHash?: string | undefined
+  /** Who sent it, and who got it, as the chain shows it. */
+  readonly from?: string | undefined
+  readonly to?: string | undefined
+  readonly problem?: string | undefined
+}
+
+/** Stores a refund's new status; what is not given stays, but for the problem. */
+export const change = (id: RefundId, { from, problem, status, to, txHash }: RefundChange, at: number) =>
+  execute(
+    `UPDATE refunds SET changed_at = iif(status = ?, changed_at, ?), status = ?, tx_hash = coalesce(?, tx_hash),
+       sender = coalesce(?, sender), receiver = coalesce(?, receiver), problem = ? WHERE id = ?`,
+    [status, at, status, txHash ?? null, from ?? null, to ?? null, problem ?? null, id]
+  )
