@@ -167,7 +167,8 @@ liveSuite(tempStore, "a page of payments is one search of one index, with any fi
     const ofOne = yield* planOf((db) => Exceptions.list(db, owner, { payment: "pay_1", after, limit: 101 }))
     expect(ofOne).toEqual([
       "SEARCH exceptions USING INDEX exceptions_list_payment (payment_id=? AND opened_at<?)",
-      wallet
+      wallet,
+      ...refunds
     ])
   })
 

@@ -184,13 +184,15 @@ liveSuite(app, "a client of a server", (test, it) => {
     yield* storeMoneyFor(id, amount)
     const refund = { amount, txHash: `0x${"b".repeat(64)}` }
     const refunded = yield* Effect.promise(() => tilld.payments.refund(id, refund))
-    expect(refunded).toMatchObject({
-      id,
-      status: "pending",
-      exceptions: [{ kind: "underpaid", resolution: "refunded" }]
-    })
-    expect(refunded).not.toHaveProperty("amountReceived")
+    expect(refunded).toMatchObject({ payment: id, status: "noted", ...refund })
+    expect(yield* Effect.promise(() => tilld.payments.get(id))).not.toHaveProperty("amountReceived")
     expect(yield* Effect.promise(() => tilld.payments.refund(id, refund))).toEqual(refunded)
+    const { data } = yield* Effect.promise(() => tilld.refunds.list({ payment: id }))
+    expect(data).toEqual([refunded])
+    expect(yield* Effect.promise(() => tilld.refunds.get(refunded.id))).toEqual(refunded)
+    const txHash = `0x${"c".repeat(64)}`
+    expect(yield* Effect.promise(() => tilld.refunds.name(refunded.id, { txHash }))).toMatchObject({ txHash })
+    expect(yield* Effect.promise(() => tilld.refunds.drop(refunded.id))).toMatchObject({ status: "failed" })
   })
 
   test("gets the same response with the same idempotency key, and uses a random key each time otherwise", function* () {

@@ -372,7 +372,7 @@ const beginOne = Effect.fnUntraced(function* (
  * nothing. Fails, with nothing begun, where one is not owed, unless something of the plan was sent before: then a restored
  * database lacks it, and it is put back. Gives those that cannot be, and why.
  */
-export const begin = Effect.fn("Payments.beginRefunds")(function* (
+export const beginPaying = Effect.fn("Payments.beginRefunds")(function* (
   all: ReadonlyArray<PayingTransfer>,
   wasSent: boolean
 ) {
@@ -392,7 +392,7 @@ export const begin = Effect.fn("Payments.beginRefunds")(function* (
  * Accounts for refunds that a plan has begun: those that transactions have sent, and those that are not sent any more. Gives how
  * many have changed.
  */
-export const account = Effect.fn("Payments.accountRefunds")(function* (
+export const accountPaying = Effect.fn("Payments.accountRefunds")(function* (
   digest: string,
   sent: ReadonlyArray<{ readonly refund: RefundId; readonly txHash: string }>,
   unsent: ReadonlyArray<RefundId>

@@ -143,9 +143,9 @@ export const beginRefunds = operation({
     refunds: refunds.map(({ refund }) => refund).join(" ")
   }),
   run: Effect.fnUntraced(function* ({ digest, refunds, wasSent }) {
-    const { begin } = yield* refunding
+    const { beginPaying } = yield* refunding
     const all = refunds.map(({ amount, exception, ...one }) => ({ ...one, digest, exception, amount: BigInt(amount) }))
-    return { unknown: yield* begin(all, wasSent) }
+    return { unknown: yield* beginPaying(all, wasSent) }
   })
 })
 
@@ -162,7 +162,7 @@ export const accountRefunds = operation({
   refusals: [],
   audit: ({ digest, sent, unsent }) => ({ digest, sent: sent.length, unsent: unsent.length }),
   run: Effect.fnUntraced(function* ({ digest, sent, unsent }) {
-    const { account } = yield* refunding
-    return { changed: yield* account(digest, sent, unsent) }
+    const { accountPaying } = yield* refunding
+    return { changed: yield* accountPaying(digest, sent, unsent) }
   })
 })

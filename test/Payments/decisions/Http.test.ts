@@ -182,7 +182,8 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     yield* mine.resolve(exception.id, { action: "refund", ...part })
     const answer = yield* mine.resolve(exception.id, { action: "accept", note: "fine by us" })
     const [resolvedAt, refundedAt] = [expect.stringMatching(/Z$/), expect.stringMatching(/Z$/)]
-    const rest = { amount: "500", amountRefunded: "200", refunds: [{ ...part, refundedAt }] }
+    const noted = { id: expect.stringMatching(/^ref_/), status: "noted" }
+    const rest = { amount: "500", amountRefunded: "200", refunds: [{ ...part, ...noted, refundedAt }] }
     const decision = { resolution: "accepted", resolvedAt, note: "fine by us" }
     expect([answer.status, answer.body]).toEqual([200, { ...exception, ...rest, ...decision }])
     const shown = yield* mine.show(payment.id)
