@@ -113,15 +113,16 @@ for (const [what, decision] of meanwhile) {
 liveTest(
   "pays a killed refund once, in the same database and in a restored one, also by who hides its way",
   function* () {
-    let edit: Edit = (_, result) => result
+    const truth: Edit = (_, result) => result
+    let edit = truth
     const front = (url: string) => inFrontOf(url, (call, result) => edit(call, result))
     const shop = yield* owing("USDC", 25n * usd, [400n * usd, 400n * usd], { front })
-    const { broadcast, chain, daemon, exception, file, has, home, ids, payment, resolve, signed, snapshot, why } = shop
+    const { broadcast, chain, daemon, has, home, ids, payment, resolve, signed, snapshot, why } = shop
     const [id = "", other = ""] = ids
     yield* signed("plan", id)
     expect((yield* broadcast("plan", killedAt(4))).signal).toBe("SIGKILL")
     expect(yield* has).toBe(400n * usd)
-    for (const hiding of [edit, hideAuthorizations]) {
+    for (const hiding of [truth, hideAuthorizations]) {
       edit = hiding
       expect(yield* why(id)).toMatch(/^2: .*is sent by another plan: run its broadcast to its end/s)
     }
@@ -131,31 +132,32 @@ liveTest(
     yield* daemon.end("SIGTERM")
     for (const end of ["-wal", "-shm"]) rmSync(`${home.database}${end}`, { force: true })
     copyFileSync(snapshot, home.database)
-    copyFileSync(`${file("plan.signed")}.journal`, file("journal"))
     const early = yield* broadcast("plan")
     expect([early.code, early.stderr]).toEqual([
       1,
       expect.stringMatching(/has sent back what could not be noted .*ref_/)
     ])
     expect(yield* rows(home, "SELECT * FROM collected")).toEqual([])
-    copyFileSync(file("journal"), `${file("plan.signed")}.journal`)
     const again = yield* serveHere(home, daemon.key)
-    yield* eventually(again.call<PaymentObject>("GET", `/v1/exceptions/${id}`), ({ status }) => status === 200)
+    const listed = again.call<{ readonly data: ReadonlyArray<{ readonly resolution?: string }> }>(
+      "GET",
+      "/v1/exceptions"
+    )
+    yield* eventually(listed, ({ body }) => body.data.length === 2)
     expect(yield* eventually(resolve(id, { action: "refund", amount: "1" }, again), isDecided)).toBe("200")
-    for (const hiding of [edit, hideAuthorizations]) {
+    for (const hiding of [truth, hideAuthorizations]) {
       edit = hiding
       expect(yield* why(id)).toMatch(/^1: .*was sent back already, by an authorization/s)
     }
-    edit = (_, result) => result
+    edit = truth
     expect((yield* broadcast("plan")).code).toBe(0)
-    const open = yield* again.call<{ readonly data: ReadonlyArray<object> }>("GET", "/v1/exceptions?status=open")
-    expect(open.body.data).toMatchObject([{ id: other }])
+    const open = (yield* listed).body.data.filter(({ resolution }) => resolution === undefined)
+    expect(open).toMatchObject([{ id: other }])
     expect(yield* why(id)).toMatch(/^2: .*is not an open exception/s)
     expect([yield* has, yield* chain.tokenBalance("USDC", payment.address as Address)]).toEqual([
       400n * usd,
       425n * usd
     ])
-    expect(yield* exception(id)).toBeDefined()
   }
 )
 
@@ -211,6 +213,7 @@ liveTest("pays refunds that were noted for a receiver, and collects what none of
       ({ code, stderr, stdout }) => (code === 0 ? JSON.parse(stdout).refund : expect.fail(stderr)) as RefundObject
     )
   const first = yield* noting(usdc, 10n, "--to", customers[0])
+  const beside = yield* noting(usdc, 3n, "--to", customers[1])
   const second = yield* noting(usdt, 15n, "--to", customers[1])
   // Without a receiver: sent by hand from elsewhere, of which nothing was seen yet.
   const unseen = yield* noting(kept, 5n)
@@ -218,23 +221,25 @@ liveTest("pays refunds that were noted for a receiver, and collects what none of
   expect([none.code, none.stderr]).toEqual([2, expect.stringContaining("--to must say where the money goes")])
 
   const destination = someone()
-  const held = [first, second, unseen].map(({ amount, currency }) => ({ currency, amount }))
+  const held = [
+    { amount: `${13n * usd}`, currency: "USDC" },
+    { amount: `${5n * usd}`, currency: "USDC" },
+    { amount: `${15n * usd}`, currency: "USDT" }
+  ]
   const leaves = Effect.fnUntraced(function* (name: string, expected: typeof held) {
     const { leftOut } = yield* plan(name, "--to", destination, "--min-usd", "1")
-    const why = expect.stringContaining("has a refund that the chain does not show yet")
-    expect(leftOut.map(({ amount, currency, why }) => ({ currency, amount, why }))).toEqual(
-      expect.arrayContaining(expected.map((one) => ({ ...one, why })))
-    )
-    expect(leftOut).toHaveLength(expected.length)
+    const holding = leftOut.filter(({ why }) => why.endsWith("has a refund that the chain does not show yet"))
+    expect(holding.map(({ amount, currency }) => ({ amount, currency }))).toEqual(expected)
   })
   yield* leaves("before", held)
 
   expect(yield* plan("one", "--refund", first.id)).toMatchObject({ moves: 1 })
   expect(planIn("one")).toMatchObject({ destination: customers[0], moves: [{ refund: first.id }] })
-  expect(yield* plan("all", "--refund", "all")).toMatchObject({ moves: 2 })
+  expect(yield* plan("all", "--refund", "all")).toMatchObject({ moves: 3 })
   const made = planIn("all")
   expect(made.moves.map(({ refund, to = made.destination }) => [refund, to])).toEqual([
     [first.id, customers[0]],
+    [beside.id, customers[1]],
     [second.id, customers[1]]
   ])
   yield* sign("all")
@@ -252,10 +257,10 @@ liveTest("pays refunds that were noted for a receiver, and collects what none of
   })
   expect((yield* tilld(planning("again", "--refund", "all"))).stderr).toContain("No refund on this chain was noted")
   // What a wallet of the seed has sent is no longer there, and the rest is collected.
-  yield* leaves("after", held.slice(2))
+  yield* leaves("after", held.slice(1, 2))
   yield* sign("after")
   yield* sent("after")
-  expect(yield* chain.tokenBalance("USDC", destination)).toBe(50n * usd)
+  expect(yield* chain.tokenBalance("USDC", destination)).toBe(47n * usd)
   expect(yield* chain.tokenBalance("USDT", destination)).toBe(25n * usd)
   expect(yield* chain.tokenBalance("USDC", kept.address as Address)).toBe(5n * usd)
 })

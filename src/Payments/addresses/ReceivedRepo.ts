@@ -121,8 +121,8 @@ type Held = Pick<PaymentException, "address" | "chain" | "currency" | "payment">
 
 /**
  * What counts for payments at the addresses of exceptions, of the same currency and chain, and was not moved away: what two
- * providers have seen come, less open exceptions and what broadcasts have moved. Without coin at the address of a token's payment,
- * which may be gas, and without what is too small to be credited.
+ * providers have seen come, less open exceptions, refunds that plans pay, and what broadcasts have moved. Without coin at the
+ * address of a token's payment, which may be gas, and without what is too small to be credited.
  */
 export const keptBeside = (db: Db, exceptions: ReadonlyArray<Held>) =>
   Effect.map(
@@ -135,6 +135,11 @@ export const keptBeside = (db: Db, exceptions: ReadonlyArray<Held>) =>
        UNION ALL SELECT l.id, e.chain, e.currency, e.amount, -1
        FROM listed l CROSS JOIN exceptions e INDEXED BY exceptions_payment ON e.payment_id = l.id
        WHERE e.closed_at IS NULL AND e.tx_hash IS NOT NULL AND e.kind NOT IN ('reorged', 'unattributed')
+       UNION ALL SELECT l.id, f.chain, f.currency, p.amount, -1
+       FROM listed l CROSS JOIN refunds f INDEXED BY refunds_payment ON f.payment_id = l.id
+         JOIN refund_parts p ON p.refund_id = f.id LEFT JOIN exceptions e ON e.id = p.exception_id
+       WHERE p.tx_hash IS NOT NULL AND e.kind IS NOT 'unattributed'
+         AND (f.status = 'begun' OR (f.status = 'noted' AND f.tx_hash IS NULL AND f.receiver IS NOT NULL))
        UNION ALL SELECT l.id, c.chain, c.currency, c.amount, -1
        FROM listed l CROSS JOIN collected c INDEXED BY collected_address ON c.address = l.address AND c.mode = l.mode`,
       [JSON.stringify(exceptions.flatMap(({ payment }) => payment ?? []))]

@@ -97,7 +97,6 @@ export const owedRefunds = operation({
         const address = getAddress(place.address as `0x${string}`)
         const noted = (yield* transactionsOf(reader, [{ chain, mode, address }]))({ chain, mode, address })
         const kept = (yield* keptBeside(reader, [place]))(place)
-        const own = place === refund ? place.amount : 0n
         const to = place === refund ? refund.to : undefined
         return {
           ...{ of, refund: id as RefundId, chain, mode, currency, amount: `${place.amount}`, address },
@@ -105,7 +104,7 @@ export const owedRefunds = operation({
           ...(index === undefined ? {} : { index }),
           ...(to === undefined ? {} : { to: getAddress(to as `0x${string}`) }),
           ...(undecidable ? { undecidable } : {}),
-          ...{ notedTransactions: noted, kept: `${kept > own ? kept - own : 0n}` }
+          ...{ notedTransactions: noted, kept: `${kept}` }
         } satisfies OwedRefund
       }),
       { concurrency: 1 }

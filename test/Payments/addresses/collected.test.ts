@@ -107,13 +107,27 @@ test("what counts at an exception's address is what two providers have seen, les
   yield* came("log:2", "30000", 0)
   yield* storeLateMoney("pay_1", 1)
   yield* storeTransfer(1, { currency: "USDC" })
-  const kept = yield* Effect.flatMap(Reader, (reader) =>
-    ReceivedRepo.keptBeside(reader, [
-      { payment: "pay_1" as PaymentId, address: addressOf(1), ...network, currency: "" }
-    ])
+  const place = { payment: "pay_1" as PaymentId, address: addressOf(1), ...network, currency: "" }
+  const keeping = Effect.flatMap(Reader, (reader) => ReceivedRepo.keptBeside(reader, [place])).pipe(
+    Effect.map((kept) => (currency: string) => kept({ ...place, currency }))
   )
-  const of = (currency: string) => kept({ payment: "pay_1" as PaymentId, address: "", ...network, currency })
+  const of = yield* keeping
   expect([of("USDC"), of("DAI"), of("ETH")]).toEqual([4296n, 0n, 0n])
+  // What a plan pays: begun, or noted for a receiver. What was sent by hand is there, or was moved away.
+  for (const [i, [status, receiver, tx]] of [
+    ["begun", addressOf(8), null],
+    ["noted", addressOf(8), null],
+    ["noted", null, null],
+    ["seen", addressOf(8), hash(9)]
+  ].entries()) {
+    yield* execute(
+      `INSERT INTO refunds (id, payment_id, mode, address, chain, currency, amount, receiver, status, tx_hash, created_at,
+         changed_at) VALUES (?, 'pay_1', 'test', ?, 'base', 'USDC', '100', ?, ?, ?, 0, 0)`,
+      [`ref_${i}`, addressOf(1), receiver ?? null, `${status}`, tx ?? null]
+    )
+    yield* execute("INSERT INTO refund_parts VALUES (?, 0, NULL, ?, NULL, '100', 1)", [`ref_${i}`, hash(7)])
+  }
+  expect((yield* keeping)("USDC")).toBe(4096n)
 })
 
 const noteTransfers = (transfers: ReadonlyArray<CollectedRepo.CollectedTransfer>, now: number, on: Network = network) =>
@@ -190,19 +204,19 @@ test("an address is known to have sent so many transactions, each once, on its n
     const transfer = { address: addressOf(of), to: addressOf(9), currency: "ETH", amount: "1", at: 7, nonce }
     return noteTransfers([{ hash: hash(place), place, ...transfer }], 10, { ...network, ...over })
   }
-  expect(yield* listed).toEqual(both(0, 0))
+  expect(yield* listed).toEqual([0, 0])
   // Of authorizations, which other addresses carry, and of other networks.
   yield* add(undefined)
   yield* add(0, 1, { chain: "polygon" })
   yield* add(0, 1, { mode: "live" })
-  expect(yield* listed).toEqual(both(0, 0))
+  expect(yield* listed).toEqual([0, 0])
   yield* add(0)
   yield* add(0, 2)
   yield* add(0)
-  expect(yield* listed).toEqual(both(1, 1))
+  expect(yield* listed).toEqual([1, 1])
   // One between is not known: it may be what sent a refund.
   yield* add(2)
-  expect(yield* listed).toEqual(both(2, 1))
+  expect(yield* listed).toEqual([2, 1])
 })
 
 test("a chain is looked at and was read up to a block in its own mode only", function* () {
