@@ -101,6 +101,11 @@ export const planCommand = commandWith(
       const { allow } = settings.sweep
       const network = { chain, mode }
       const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
+      // It would collect everything to the customer.
+      if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
+      if (ids.length > 0 && includeOpen.length > 0) {
+        return yield* new UsageError({ message: "--include-open is for a collection: leave it out beside --refund" })
+      }
       const refunds = yield* refundsOf(settings, network, ids, given.uncorroborated)
       const destination = refunds.some(({ to }) => to === undefined) ? named : (named ?? refunds[0]?.to)
       if (destination === undefined) return yield* new UsageError({ message: "--to must say where the money goes" })
@@ -110,11 +115,6 @@ export const planCommand = commandWith(
         })
       }
       yield* files.checkOutput(output, force)
-      // It would collect everything to the customer.
-      if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
-      if (ids.length > 0 && includeOpen.length > 0) {
-        return yield* new UsageError({ message: "--include-open is for a collection: leave it out beside --refund" })
-      }
       const xpub = yield* xpubOf(settings, mode, given.xpub)
       const { dear, plan, seesFees } = yield* Effect.gen(function* () {
         const access = yield* accessTo(settings, network)

@@ -250,11 +250,12 @@ liveTest("pays refunds that were noted for a receiver, and collects what none of
   expect(yield* chain.tokenBalance("USDC", customers[0])).toBe(10n * usd)
   expect(yield* chain.tokenBalance("USDT", customers[1])).toBe(15n * usd)
   const refunds = yield* tilldJson<ReadonlyArray<RefundObject>>(["refunds", "list", "--mode", "test", ...config])
-  const sending = (from?: string, txHash?: string) => [from, txHash]
-  expect(Object.fromEntries(refunds.map(({ from, id, txHash }) => [id, sending(from, txHash)]))).toEqual({
-    [unseen.id]: sending(),
-    ...Object.fromEntries(transfers.map(({ address, hash, refund = "" }) => [refund, sending(address, hash)]))
-  })
+  expect(new Map(refunds.map(({ from, id, txHash }) => [id, [from, txHash]]))).toEqual(
+    new Map<string | undefined, ReadonlyArray<string | undefined>>([
+      [unseen.id, [undefined, undefined]],
+      ...transfers.map(({ address, hash, refund }) => [refund, [address, hash]] as const)
+    ])
+  )
   expect((yield* tilld(planning("again", "--refund", "all"))).stderr).toContain("No refund on this chain was noted")
   // What a wallet of the seed has sent is no longer there, and the rest is collected.
   yield* leaves("after", held.slice(1, 2))

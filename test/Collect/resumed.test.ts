@@ -6,6 +6,7 @@ import type { Address } from "viem"
 import { accessTo } from "../../src/Chains/providers/chainAccess.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { authorizedCall } from "../../src/Collect/authorization.ts"
+import type { PayingMove } from "../../src/Collect/broadcast.ts"
 import { collectRefusal } from "../../src/Collect/CollectRefused.ts"
 import { type PlannedRefund, uncovered } from "../../src/Collect/candidates.ts"
 import { holdingKey } from "../../src/Collect/holdings.ts"
@@ -120,6 +121,27 @@ liveTest("accounts for what was sent where something else has used the sponsor's
   expect(yield* scene.arrived("USDT")).toBe(20n * usd)
 })
 
+liveTest("sends nothing before its refunds are recorded, and tells which go on", function* () {
+  const { scene, signed } = yield* refunding
+  const begun: Array<unknown> = []
+  const beginning = (refunds: ReadonlyArray<PayingMove>, wasSent: boolean) => {
+    begun.push([refunds.map(({ refund, way }) => [refund, way]), wasSent, scene.noted("sending").length])
+    return begun.length === 1 ? collectRefusal("exc_1 was accepted") : Effect.void
+  }
+  const sending = (...notOwed: ReadonlyArray<number>) => scene.send(signed, {}, () => asked(...notOwed), beginning)
+  expect(yield* refusal(sending())).toBe("exc_1 was accepted")
+  expect([existsSync(scene.journalPath), yield* scene.sentBy(scene.sponsor)]).toEqual([false, 0])
+  yield* scene.mining
+  yield* sending(1)
+  yield* sending(1)
+  const [first, ...others] = [0, 1, 2].map((name) => [refundId(name), name === 0 ? "authorization" : "token"])
+  expect(begun).toEqual([
+    [[first, ...others], false, 0],
+    [[first, others[1]], false, 0],
+    [[first, others[1]], true, 4]
+  ])
+})
+
 liveTest("sends no refund that is no longer owed, nor what would wait for its nonce", function* () {
   const all = yield* refunding
   const { scene, signed } = all
@@ -156,14 +178,17 @@ liveTest("warns of what was sent and not made, and can be made still", function*
   const whys = (...notOwed: ReadonlyArray<number>) =>
     Effect.map(
       scene.send(signed, {}, () => asked(...notOwed)),
-      ({ result }) => result.differences.map(({ why }) => why)
+      ({ result }) => [...result.differences.map(({ why }) => why), ...result.unsent]
     )
   const given = "it was not moved: its transaction failed, or was given up"
   const until = iso(signed.plan.validBefore * 1000)
   expect(yield* whys(0, 1, 2)).toEqual([
     `${given}; it was sent, and may still be made until ${until}: do not pay it otherwise before`,
     given,
-    given
+    given,
+    // What may be made still is not over.
+    refundId(1),
+    refundId(2)
   ])
   scene.said.length = 0
   const second = yield* scene.sendUntil(signed, "3 of 5 transactions sent")
@@ -189,6 +214,7 @@ liveTest("sends no authorizations that have ended, and nothing after them", func
   yield* scene.mining
   const { result } = yield* scene.send(signed)
   expect(result.differences.map(({ currency }) => currency)).toEqual(["USDC", "USDT", "USDT"])
+  expect(result.unsent).toEqual([0, 1, 2].map(refundId))
   expect(yield* scene.sentBy(scene.sponsor)).toBe(0)
 })
 
