@@ -103,6 +103,11 @@ export const planCommand = commandWith(
       const ids = given.refund.flatMap((text) => text.split(",")).filter((id) => id !== "")
       // It would collect everything to the customer.
       if (given.refund.length > 0 && ids.length === 0) return yield* new UsageError({ message: "--refund names none" })
+      if (ids.includes("all") && ids.length > 1) {
+        return yield* new UsageError({
+          message: "--refund all is of all noted refunds: name others in a plan of their own"
+        })
+      }
       if (ids.length > 0 && includeOpen.length > 0) {
         return yield* new UsageError({ message: "--include-open is for a collection: leave it out beside --refund" })
       }

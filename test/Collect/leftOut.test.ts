@@ -69,7 +69,8 @@ liveTest("takes what waits at an address that is named, and leaves what waits at
   expect(yield* plan("all", ...to, "--include-open", "all")).toMatchObject({ moves: 3 })
   for (const [more, why] of [
     [["--include-open", `all,${someone()}`], "no money came to such an address"],
-    [["--include-open", named, "--refund", "exc_1"], "leave it out beside --refund"]
+    [["--include-open", named, "--refund", "exc_1"], "leave it out beside --refund"],
+    [["--refund", "all,exc_1"], "name others in a plan of their own"]
   ] as const) {
     const { code, stderr } = yield* tilld(planning("none", ...to, ...more))
     expect([code, stderr]).toEqual([2, expect.stringContaining(why)])
