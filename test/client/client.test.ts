@@ -172,7 +172,7 @@ liveSuite(app, "a client of a server", (test, it) => {
     const decision = { action: "refund", txHash: `0x${"a".repeat(64)}`, note: "sent back" } as const
     const refunded = yield* Effect.promise(() => tilld.exceptions.resolve(first, decision))
     expect(refunded).toMatchObject({ id: first, resolution: "refunded", resolutionTxHash: decision.txHash })
-    const { data } = yield* Effect.promise(() => tilld.exceptions.list({ status: "resolved", kind: "late" }))
+    const { data } = yield* Effect.promise(() => tilld.exceptions.list({ status: "resolved", payment: id }))
     expect(data).toEqual([refunded])
     const other = yield* refusalOf(tilld.exceptions.resolve(first, { action: "accept" }))
     expect(other).toMatchObject({ status: 409, code: "EXCEPTION_RESOLVED" })

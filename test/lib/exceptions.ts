@@ -16,7 +16,7 @@ const readOn = (payment: string) =>
 export const storeLateMoney = (payment: string, n: number) => {
   const id = `exc_${String(n).padStart(22, "0")}`
   const writes = [
-    execute("UPDATE payments SET created_head = coalesce(created_head, 0) WHERE id = ?", [payment]),
+    execute("UPDATE payments SET created_head = coalesce(created_head, 0), floor = '0' WHERE id = ?", [payment]),
     execute(
       `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency,
          amount, sender, payment_id, canonical, corroborated, seen_at)

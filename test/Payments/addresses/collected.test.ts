@@ -192,7 +192,6 @@ test("gas is of the account and the payment that its transaction was for, where 
 const caller = { actor: { via: "socket", who: "root" }, isOperator: true } as const
 
 test("an address is known to have sent so many transactions, each once, on its network", function* () {
-  const both = (one: number, two: number) => [one, two]
   const places = [1, 2].map((n) => ({ ...network, address: addressOf(n) }))
   const listed = Effect.gen(function* () {
     const noted = yield* CollectedRepo.transactionsOf(yield* Reader, places)
