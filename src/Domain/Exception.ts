@@ -55,13 +55,6 @@ export interface ExceptionContent {
   readonly key: string
 }
 
-/**
- * Whether it stands for particular money: of one transaction, or seen at one block. Then the same money found again can be
- * distinguished from further money.
- */
-export const isCertain = (one: ExceptionContent): boolean =>
-  one.kind !== "reorged" && (one.txHash !== undefined || one.block !== undefined)
-
 /** Whether its money has a transaction that only one provider reports, and that no other one has confirmed or refuted yet. */
 export const isUncorroborated = ({ kind, txHash }: ExceptionContent): boolean =>
   kind === "unattributed" && txHash !== undefined

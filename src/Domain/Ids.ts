@@ -104,9 +104,6 @@ export const eventId = (payment: PaymentId, kind: string, ordinal: number, said?
 /** What the ids of exceptions look like. */
 export const exceptionIdForm = /^exc_[A-Za-z0-9_-]{22,43}$/
 
-/** What the ids of refunds look like. */
-export const refundIdForm = /^ref_[A-Za-z0-9_-]{22,43}$/
-
 export const newRefundId = (): RefundId => RefundId.make(`ref_${randomToken()}`, true)
 
 /**

@@ -236,10 +236,6 @@ export const count = (db: Db, payment: PaymentId) =>
     (row) => row?.count ?? 0
   )
 
-/** The canonical receipts of a payment that a transaction brought. */
-export const ofTransaction = (db: Db, payment: PaymentId, txHash: string) =>
-  select(db, "payment_id = ? AND tx_hash = ? AND canonical = 1", [payment, txHash])
-
 /** The canonical receipts on a chain of an address whose payment is lost that are read. */
 export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>
   select(

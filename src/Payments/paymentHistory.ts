@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { PaymentException } from "../Domain/Exception.ts"
 import { operatorException } from "../Domain/ExceptionObject.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
@@ -8,7 +9,6 @@ import { Settings } from "../Settings.ts"
 import { type Db, Reader } from "../Sql.ts"
 import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
 import { operatorDelivery } from "../Webhooks/queue/deliveryObject.ts"
-import type { Subject } from "./decisions/accept.ts"
 import * as Exceptions from "./ExceptionListRepo.ts"
 import { ofPayment } from "./ExceptionsRepo.ts"
 import type { DecisionView, OperatorPayment, Story } from "./operatorViews.ts"
@@ -22,7 +22,10 @@ export const operatorPayment = (payment: Payment, terms: PaymentTerms): Operator
 })
 
 /** A payment with all its exceptions after a decision, or the one exception that was decided on. */
-export const decisionView = Effect.fnUntraced(function* ({ exception, payment }: Subject, terms: PaymentTerms) {
+export const decisionView = Effect.fnUntraced(function* (
+  { exception, payment }: { readonly payment: Payment | undefined; readonly exception: PaymentException | undefined },
+  terms: PaymentTerms
+) {
   const all = payment === undefined ? [] : yield* ofPayment(yield* Reader, payment.id)
   return {
     ...(payment === undefined ? {} : { payment: operatorPayment(payment, terms) }),
