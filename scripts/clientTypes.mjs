@@ -16,12 +16,14 @@ const unions = {
   EventKind: ({ schemas }) => schemas.WebhookEvent.properties.event,
   RefundStatus: ({ schemas }) => schemas.Refund.properties.status,
   ExceptionKind: ({ schemas }) => schemas.PaymentException.properties.kind,
+  LedgerKind: ({ schemas }) => schemas.LedgerRow.properties.kind,
   DeliveryStatus: ({ schemas }) => schemas.Delivery.properties.status,
   DeliveryFilter: ({ queries }) => queries.ListDeliveries.find(({ name }) => name === "status").schema
 }
 const responses = [
   ...["Payment", "AccountedPayment", "PaymentPage", "Refund", "RefundPage", "RefundedPart"],
   ...["PaymentException", "ExceptionPage", "Quote"],
+  ...["LedgerRow", "LedgerPage"],
   ...["WebhookEndpoint", "WebhookEndpointList", "DeletedWebhookEndpoint", "DeliveryAttempt", "Delivery"],
   ...["DeliveryWithAttempts", "DeliveryPage", "Redelivered", "RedeliveredSome", "WebhookEvent"]
 ]
@@ -45,6 +47,7 @@ export const clientTypes = async (root) => {
     ListPayments: queryOf("/v1/payments"),
     ListExceptions: queryOf("/v1/exceptions"),
     ListRefunds: queryOf("/v1/refunds"),
+    ListLedger: queryOf("/v1/ledger"),
     ListDeliveries: queryOf("/v1/deliveries")
   }
   const literals = (values) => values.map((value) => JSON.stringify(value)).join(" | ")

@@ -1,4 +1,5 @@
 import { HttpApi } from "@effect/platform"
+import { LedgerApi } from "./Books/Api.ts"
 import { EventsApi } from "./Events/Api.ts"
 import { DocumentsApi, HealthApi } from "./Http/Api.ts"
 import { PaymentsApi } from "./Payments/Api.ts"
@@ -12,6 +13,7 @@ export const Api = HttpApi.make("tilld")
   .add(PaymentsApi)
   .add(ExceptionsApi)
   .add(RefundsApi)
+  .add(LedgerApi)
   .add(WebhooksApi)
   .add(DeliveriesApi)
   .add(QuotesApi)

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http"
 import { Context, Effect, Layer } from "effect"
 import { healthHandlers } from "./Admin/readiness.ts"
 import { Api } from "./Api.ts"
+import { ledgerHandlers } from "./Books/Http.ts"
 import { documentHandlers } from "./Documents/Http.ts"
 import { eventHandlers } from "./Events/Http.ts"
 import { clientAddressOf, networkOf } from "./Http/clientAddress.ts"
@@ -42,6 +43,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         payments: yield* paymentHandlers,
         exceptions: yield* exceptionHandlers,
         refunds: yield* refundHandlers,
+        ledger: yield* ledgerHandlers,
         webhooks: yield* webhookHandlers,
         deliveries: yield* deliveryHandlers,
         quotes: yield* quoteHandlers,

@@ -11,6 +11,7 @@ import type { CommandNames } from "./commands/commandLine.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
 import { keys } from "./commands/keys.ts"
+import { ledgerCommand } from "./commands/ledger.ts"
 import { listen } from "./commands/listen.ts"
 import { complain, print, table } from "./commands/Output.ts"
 import { askFor, commandOf, commandWith, decoded } from "./commands/operationCommand.ts"
@@ -158,6 +159,7 @@ export const tilld = Command.make("tilld").pipe(
     loginCommand,
     paymentsCommand,
     refundsCommand,
+    ledgerCommand,
     webhooksCommand,
     listen,
     triggerCommand,

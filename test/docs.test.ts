@@ -164,6 +164,12 @@ describe("the documentation", () => {
     const [keys = "", ...rest] = blocks("docs/keys.md", "sh")
     expect(rest).toEqual([])
     const listed = run(`${knownTilld}\n${keys}`)
+    const desk = yield* temporaryFolder
+    const books = blocks("docs/books.md", "sh")
+    expect(books).toHaveLength(3)
+    const read = bash(`${knownTilld}\n${books.join("\n")}`, { ...env, MONTH: "2026-01" }, desk)
+    expect(readFileSync(join(desk, "ledger.csv"), "utf8")).toMatch(/^account,mode,id,at,kind,payment,merchantRef,/)
+    expect(read).toMatch(/^TIME +KIND +WHAT +[\s\S]*\{"data":\[.*\],"cursor":null\}$/)
     const [shop = "", ...more] = blocks("docs/checkout.md", "sh")
     expect(more).toEqual([])
     const logos = join(dirname(env.TILLD_CONFIG), "logos")

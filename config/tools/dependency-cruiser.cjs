@@ -26,6 +26,7 @@ const rooms = [
   "Api",
   "Housekeeping",
   "Backup",
+  "Books",
   "Payments/decisions",
   "Payments",
   "Payments/addresses",

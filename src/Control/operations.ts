@@ -7,6 +7,7 @@ import { changeKey, createKey, listKeys, revokeKey, rollKey } from "../Auth/keyO
 import { makeLoginLink } from "../Auth/loginOperation.ts"
 import { changeShop, showShop } from "../Auth/shopOperations.ts"
 import type { Accounts, Keys } from "../Auth.ts"
+import { showLedger } from "../Books/ledgerOperation.ts"
 import type { Settlement } from "../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../Chains/providers/Networks.ts"
@@ -68,5 +69,6 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, refundMoney],
   ...[listRefunds, dropUnmade, owedRefunds, beginRefunds, accountRefunds],
+  showLedger,
   ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, listReceived, readChain, recordCollected, readHealth]
 ]

@@ -1,6 +1,7 @@
 import type { DeliveryObject } from "../Domain/DeliveryObject.ts"
 import type { AccountedPayment, EventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
+import type { LedgerRow } from "../Domain/LedgerRow.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { RefundObject } from "../Domain/Refund.ts"
@@ -117,6 +118,30 @@ const final: RefundObject = {
 }
 
 const accepted: ExceptionObject = { ...lateMoney, resolution: "accepted", resolvedAt: "2026-01-31T15:00:00.000Z" }
+
+const ledgerRow: LedgerRow = {
+  id: "led_Jw3mVn8qTz0Kc5rYb2sLxA",
+  at: "2026-01-31T12:06:00.000Z",
+  kind: "receipt",
+  payment: examplePayment.id,
+  merchantRef: examplePayment.merchantRef,
+  chain: "base",
+  currency: "USDC",
+  amount: "25000000",
+  decimals: 6,
+  quantity: "25.000000",
+  from: "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+  to: examplePayment.address,
+  txHash,
+  what: "credited",
+  decision: "none",
+  credited: "25000000",
+  worth: "22.73",
+  income: "22.73",
+  worthCurrency: "EUR",
+  rate: "0.909090909091",
+  rateSource: "chainlink"
+}
 
 /** Of each kind of event, with the payment in its state at the time. */
 const dataOf: Readonly<Record<EventKind, readonly [data: AccountedPayment, at: string]>> = {
@@ -299,6 +324,7 @@ export const operationExamples = {
   "refunds.drop": {
     answers: { 200: only({ ...noted, status: "failed", problem: "it was dropped by hand" }, "Its money is open again") }
   },
+  "ledger.list": { answers: { 200: only({ data: [ledgerRow], cursor: null }, "A payment's money") } },
   "webhooks.create": {
     request: only(createEndpoint, "Two kinds of events"),
     answers: { 201: only(endpoint, "The endpoint, without its secret") }

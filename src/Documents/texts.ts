@@ -68,6 +68,11 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "Ends a refund that was not made, as `failed`: its money is open again, or counts for its payment again. What the chain has shown stays."
   },
+  "ledger.list": {
+    summary: "List the ledger",
+    description:
+      "What came, was sent back, was collected and paid for gas, of the account and mode, newest first by the time of blocks: a row each, once a second provider has it. `worth` is in the account's currency when tilld first stored the money, and never changes; `income` is the worth of `credited`, and less than zero for a refund. Pass `cursor` to get the next page, until it is null."
+  },
   "webhooks.create": {
     summary: "Register a webhook endpoint",
     description:
@@ -134,6 +139,7 @@ export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>,
   payments: "Create payments and follow their status.",
   exceptions: "Money that fits no payment: look at it, and decide on it.",
   refunds: "Money that goes back to customers, and what the chain shows of it.",
+  ledger: "Each movement of money, with its worth at that moment.",
   webhooks: "Endpoints that events are sent to.",
   deliveries: "Events on their way to their receivers: what arrived, what failed and why, and how to send it again.",
   quotes: "What an amount is worth in another currency.",

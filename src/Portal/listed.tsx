@@ -2,6 +2,7 @@ import { Effect, Option, Stream } from "effect"
 import { invalidCursor, makeCursors, type PageOptions, pageOf } from "../Http/cursor.ts"
 import type { HttpReply, Pieces } from "../Http/HttpReply.ts"
 import { betweenParts } from "../Http/parts.ts"
+import { csvLine } from "../lib/text.ts"
 import { Secrets } from "../Secrets.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import { Paging } from "./components/Table.tsx"
@@ -41,18 +42,6 @@ export const listed = <Row, E, R>(viewer: Viewer, { filters, path, query, ...lis
   })
 
 /** Files for spreadsheets (RFC 4180): read and sent a page at a time, however many rows there are. */
-
-// A spreadsheet takes a cell that begins like this for a formula, and runs it.
-// https://owasp.org/www-community/attacks/CSV_Injection
-const formula = /^[=+\-@\t\r\n＝＋－＠]/
-
-const cellOf = (value: string): string => {
-  const text = formula.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-/** A line of a file. No cell is a formula. */
-export const csvLine = (cells: ReadonlyArray<string>): string => `${cells.map(cellOf).join(",")}\r\n`
 
 /** What a file has, by the names in its first line: the cells of each row; undefined is an empty one. */
 export type CsvColumns<Row> = Readonly<Record<string, (row: Row) => string | undefined>>

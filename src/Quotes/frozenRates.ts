@@ -4,17 +4,15 @@
  */
 import { BigDecimal, Effect, Option } from "effect"
 import { type Fiat, isToken } from "../Domain/Currency.ts"
+import type { UnknownRate } from "../Domain/LedgerRow.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import { Prices } from "./Prices.ts"
 import { rateOf, showDecimal } from "./sources/rate.ts"
 
-/** Why a rate is not known: the token has no price, no source had a fresh one, or the money was seen a day after its block. */
-export const unknownRates = ["unknown_token", "no_fresh_price", "seen_late"] as const
-
 /** The columns `rate`, `rate_currency` and `rate_source`. Without a rate, the source is the reason. */
 export type FrozenRate = readonly [rate: string | null, currency: Fiat, source: string]
 
-const unknown = (currency: Fiat, reason: (typeof unknownRates)[number]): FrozenRate => [null, currency, reason]
+const unknown = (currency: Fiat, reason: UnknownRate): FrozenRate => [null, currency, reason]
 
 /** Milliseconds after its block from which money's worth is not the one of now. */
 const longestAgo = 86_400_000

@@ -9,8 +9,11 @@ import type {
   DeliveryPage,
   DeliveryWithAttempts,
   ExceptionPage,
+  LedgerPage,
+  LedgerRow,
   ListDeliveries,
   ListExceptions,
+  ListLedger,
   ListPayments,
   ListRefunds,
   NameRefund,
@@ -99,6 +102,12 @@ export interface TilldClient {
     readonly listAll: (query?: ListExceptions, options?: RequestOptions) => AsyncGenerator<PaymentException, void, void>
     /** Decides on one exception alone. The same decision again gives the same result. */
     readonly resolve: (id: string, decision: ResolveException, options?: CreateOptions) => Promise<PaymentException>
+  }
+  readonly ledger: {
+    /** One page, newest first. */
+    readonly list: (query?: ListLedger, options?: RequestOptions) => Promise<LedgerPage>
+    /** All rows from the newest, or from `cursor`, on. */
+    readonly listAll: (query?: ListLedger, options?: RequestOptions) => AsyncGenerator<LedgerRow, void, void>
   }
   readonly webhooks: {
     readonly create: (endpoint: CreateWebhookEndpoint, options?: CreateOptions) => Promise<WebhookEndpoint>

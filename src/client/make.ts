@@ -67,6 +67,9 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
   const listExceptions: TilldClient["exceptions"]["list"] = (query = {}, { signal } = {}) =>
     send({ method: "GET", path: `/v1/exceptions${queryOf(query)}`, signal })
 
+  const listLedger: TilldClient["ledger"]["list"] = (query = {}, { signal } = {}) =>
+    send({ method: "GET", path: `/v1/ledger${queryOf(query)}`, signal })
+
   const listDeliveries: TilldClient["deliveries"]["list"] = (query = {}, { signal } = {}) =>
     send({ method: "GET", path: `/v1/deliveries${queryOf(query)}`, signal })
 
@@ -92,6 +95,10 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
       list: listExceptions,
       listAll: (query, settings) => everything(listExceptions, query, settings),
       resolve: (id, decision, settings) => post(`/v1/exceptions/${encodeURIComponent(id)}/resolve`, decision, settings)
+    },
+    ledger: {
+      list: listLedger,
+      listAll: (query, settings) => everything(listLedger, query, settings)
     },
     webhooks: {
       create: (endpoint, settings) => post("/v1/webhooks", endpoint, settings),

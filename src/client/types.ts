@@ -37,6 +37,8 @@ export type ExceptionKind =
   | "found_late"
   | "reorged"
 
+export type LedgerKind = "receipt" | "refund" | "collection" | "gas"
+
 export type DeliveryStatus = "pending" | "delivered" | "failed" | "cancelled"
 
 export type DeliveryFilter = "pending" | "delivered" | "failed" | "cancelled" | "failing"
@@ -236,6 +238,62 @@ export interface Quote {
     /** The fee of whoever runs this service, 0.5 % unless they set another, rounded up, in `toCurrency`. */
     readonly service: string
   }
+}
+
+/** Money that moved, and its worth at that moment. */
+export interface LedgerRow {
+  /** Identifier of the row. A reorg that mines the same transfer again changes nothing of it. */
+  readonly id: string
+  /** The time of its block. ISO 8601, UTC, with milliseconds. */
+  readonly at: string
+  /** `receipt`: money that came. `refund`: money that was sent back. `collection`: money that `tilld sweep` moved to the operator's own address. `gas`: what a transaction of `tilld sweep` paid. */
+  readonly kind: LedgerKind
+  /** The payment; absent where there are several, as of a batch's gas. */
+  readonly payment?: string
+  /** The payment's reference. */
+  readonly merchantRef?: string
+  /** The chain that the money moved on. */
+  readonly chain: Chain
+  /** What moved: a token's symbol, a wrong token's name, or its contract. */
+  readonly currency: string
+  /** How much, in the smallest unit. */
+  readonly amount: string
+  /** Decimals of the currency; absent where they are not known. */
+  readonly decimals?: number
+  /** The amount in whole tokens, a decimal. */
+  readonly quantity?: string
+  /** Who sent it, in EIP-55 form; absent where that is not known. */
+  readonly from?: string
+  /** Who received it, in EIP-55 form; of gas, what the transaction called. */
+  readonly to: string
+  /** The transaction; absent where no node can tell it. */
+  readonly txHash?: string
+  /** Of a receipt what the money is, as for the payment. Of a refund and of gas who paid: a receiving `address`, the `sponsor`, or `elsewhere`. */
+  readonly what?: string
+  /** What was decided on the money of a receipt that did not fit; `none` where nothing had to be. */
+  readonly decision: "accepted" | "refunded" | "open" | "none"
+  /** How much of a receipt is income, in the smallest unit; of a refund, how much of it was. */
+  readonly credited?: string
+  /** The amount in the account's currency when tilld first stored it, a decimal with at most four digits behind the point. It never changes. Absent where no rate was known. */
+  readonly worth?: string
+  /** What the row adds to the income, in the account's currency: the worth of `credited`, below zero for a refund. */
+  readonly income?: string
+  /** The account's currency of then. */
+  readonly worthCurrency?: "USD" | "EUR" | "GBP" | "MXN"
+  /** Units of that currency for one whole token. */
+  readonly rate?: string
+  /** Where the rate is from: `quote`, or the names of price sources. */
+  readonly rateSource?: string
+  /** Why there is no worth. `unknown_token`: it has no price. `no_fresh_price`: no source had one. `seen_late`: the money was seen more than a day after its block. `too_small`: it is not credited. */
+  readonly worthUnknown?: "unknown_token" | "no_fresh_price" | "seen_late" | "too_small"
+}
+
+/** A page of the ledger. */
+export interface LedgerPage {
+  /** Newest first. */
+  readonly data: ReadonlyArray<LedgerRow>
+  /** Asks for the next page, also where filters left few rows of this one; null at the end. */
+  readonly cursor: string | null
 }
 
 /** A registered endpoint, without its secret. */
@@ -510,6 +568,26 @@ export interface ListRefunds {
   /** Only those in this state. Must be noted, begun, seen, final, not_found or failed. */
   readonly status?: RefundStatus | undefined
   /** Refunds a page. Must be an integer from 1 to 100. By default `20`. */
+  readonly limit?: number | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** What a list is selected by. */
+export interface ListLedger {
+  /** Only rows of this kind. Must be receipt, refund, collection or gas. */
+  readonly kind?: LedgerKind | undefined
+  /** Only money on this chain. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain?: Chain | undefined
+  /** Only money of this currency. Must be given once. */
+  readonly currency?: string | undefined
+  /** Only rows of this payment. Must be an id: pay_ and letters, digits, _ or -. */
+  readonly payment?: string | undefined
+  /** Only money of blocks of this time or later. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly from?: string | undefined
+  /** Only money of blocks before this time. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly until?: string | undefined
+  /** Rows a page. Must be an integer from 1 to 100. By default `20`. */
   readonly limit?: number | undefined
   /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
   readonly cursor?: string | undefined

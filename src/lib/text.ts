@@ -53,3 +53,16 @@ export const shown = (text: string): string => text.replace(unsafe, escaped)
 /** The same as one line of at most so many characters. */
 export const shownLine = (text: string, most = 200): string =>
   cut(text.replace(/[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu, escaped), most, "…")
+
+// A spreadsheet takes a cell that begins like this for a formula, and runs it.
+// https://owasp.org/www-community/attacks/CSV_Injection
+// A number below zero is none.
+const formula = /^(?!-\d+(?:\.\d+)?$)[=+\-@\t\r\n＝＋－＠]/
+
+const cellOf = (value: string): string => {
+  const text = formula.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+/** A line of a file. No cell is a formula. */
+export const csvLine = (cells: ReadonlyArray<string>): string => `${cells.map(cellOf).join(",")}\r\n`

@@ -6,6 +6,7 @@ import { HDKey } from "viem/accounts"
 import type { Plan } from "../../src/Collect/Plan.ts"
 import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import type { UnsweptRow } from "../../src/Collect/unswept.ts"
+import { addUp, type LedgerRow, leftOf } from "../../src/Domain/LedgerRow.ts"
 import { hdWallet } from "../../src/Settings/hdWallet.ts"
 import { pay, rows } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -95,7 +96,6 @@ liveTest("collects what has come, and late coin at a swept address is seen after
   expect(yield* chain.tokenBalance("USDC", destination)).toBe(55n * usd)
   expect(yield* chain.tokenBalance("USDT", destination)).toBe(40n * usd)
   const collected = yield* rows<{ currency: string; amount: string }>(home, "SELECT * FROM collected")
-  expect(yield* rows(home, "SELECT * FROM collected WHERE rate IS NULL")).toEqual([])
   expect(collected).toHaveLength(4)
   for (const [currency, amount] of [
     ["USDC", `${25n * usd}`],
@@ -114,6 +114,34 @@ liveTest("collects what has come, and late coin at a swept address is seen after
   const again = yield* shop.broadcast("plan")
   expect([again.code, again.stderr]).toEqual([0, expect.stringContaining("It was sent before")])
   yield* gasIsThatOf(shop, payers)
+  // By the ledger, each token has come to what is at the addresses, to the unit.
+  const { rows: ledger } = yield* tilldJson<{ readonly rows: ReadonlyArray<LedgerRow> }>([
+    "ledger",
+    "--mode",
+    "test",
+    ...config
+  ])
+  const left = new Map(addUp(ledger).sums.map((sum) => [sum.currency, leftOf(sum)]))
+  const all = [usdc, other, usdt, coin, open].map(({ address }) => address as Address)
+  const held = (symbol: "USDC" | "USDT") =>
+    Effect.map(
+      Effect.forEach(all, (one) => chain.tokenBalance(symbol, one), atOnce),
+      (each) => each.reduce((sum, one) => sum + one, 0n)
+    )
+  const coins = yield* Effect.forEach(all, (one) => chain.balance(one), atOnce)
+  expect(Object.fromEntries(left)).toEqual({
+    USDC: yield* held("USDC"),
+    USDT: yield* held("USDT"),
+    ETH: coins.reduce((sum, one) => sum + one, 0n)
+  })
+  expect(ledger.filter(({ worth }) => worth === undefined)).toEqual([])
+  const printed = yield* tilld(["ledger", "--mode", "test", ...config])
+  expect(printed.stdout).toContain(
+    "ethereum USDT: 40.000000 received - 0.000000 refunded - 40.000000 collected - 0.000000 gas = 0.000000"
+  )
+  const exported = yield* tilld(["ledger", "--mode", "test", "--csv", "--kind", "gas", ...config])
+  const noted = yield* rows(home, "SELECT * FROM gas")
+  expect(exported.stdout.trim().split("\n")).toHaveLength(noted.length + 1)
   const rest = yield* tilldJson<ReadonlyArray<UnsweptRow>>([...unswept, "--min-usd", "1"])
   expect(rest.map(({ address }) => address)).toEqual([open.address])
 

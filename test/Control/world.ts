@@ -10,6 +10,7 @@ import * as KeyOperations from "../../src/Auth/keyOperations.ts"
 import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import { changeShop, showShop } from "../../src/Auth/shopOperations.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
+import { showLedger } from "../../src/Books/ledgerOperation.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Chains } from "../../src/Chains.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
@@ -259,6 +260,7 @@ export const samples: ReadonlyArray<Sample> = [
     detail: { chain: "polygon", mode }
   },
   { operation: jumpAddresses, input: { by: 5 }, act: "addresses jump", detail: { by: 5 } },
+  { operation: showLedger, input: { mode, account } },
   { operation: listReceived, input: { chain: "polygon", mode } },
   { operation: readChain, input: { chain: "polygon", mode } },
   { operation: challengeWallet, input: { mode, account } },

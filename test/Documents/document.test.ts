@@ -74,6 +74,7 @@ describe("the OpenAPI document", () => {
       "get /v1/deliveries/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/events/stream 200,400,401,403,405,429,503,default",
       "get /v1/exceptions 200,400,401,403,405,429,503,default",
+      "get /v1/ledger 200,400,401,403,405,429,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/webhooks 200,400,401,403,405,429,503,default",

@@ -10,6 +10,7 @@ const handle = () => Effect.succeed(answer({}))
 const handlers = {
   payments: { create: handle, get: handle, list: handle, cancel: handle },
   exceptions: { list: handle, resolve: handle, refund: handle },
+  ledger: { list: handle },
   webhooks: { create: handle, list: handle, change: handle, remove: handle },
   deliveries: { list: handle, get: handle, redeliverSome: handle, redeliver: handle },
   quotes: { create: handle },
@@ -35,6 +36,7 @@ it("the definition declares the permission of each endpoint", () => {
     "GET /v1/exceptions exceptions:read",
     "POST /v1/exceptions/:id/resolve exceptions:write",
     "POST /v1/payments/:id/refund exceptions:write",
+    "GET /v1/ledger payments:read",
     "POST /v1/webhooks webhooks:write",
     "GET /v1/webhooks webhooks:read",
     "PATCH /v1/webhooks/:id webhooks:write",

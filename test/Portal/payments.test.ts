@@ -2,7 +2,8 @@ import { expect } from "@effect/vitest"
 import { Clock, Effect, Either, Exit, Stream, TestClock } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
 import { iso } from "../../src/lib/moment.ts"
-import { csvLine, csvPieces } from "../../src/Portal/listed.tsx"
+import { csvLine } from "../../src/lib/text.ts"
+import { csvPieces } from "../../src/Portal/listed.tsx"
 import { daysUntil } from "../../src/Portal/pages/overview.ts"
 import { longestText, mostSearched, searchOf } from "../../src/Portal/pages/paymentSearch.ts"
 import { Reader, StoreUnavailable } from "../../src/Sql.ts"
@@ -398,7 +399,8 @@ liveSuite(portalApp, "the portal's export of payments", (test) => {
       'say "x"': '"say ""x"""',
       "=SUM(A1)": "'=SUM(A1)",
       "+1": "'+1",
-      "-1": "'-1",
+      "-1+2": "'-1+2",
+      "-25.00": "-25.00",
       "@x": "'@x",
       "\tx": "'\tx",
       "\rx": `"'\rx"`,

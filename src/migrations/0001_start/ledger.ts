@@ -116,7 +116,9 @@ export const ledger = [
     PRIMARY KEY (chain, mode, tx_hash, place)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX collected_address ON collected (address)",
-  "CREATE INDEX collected_booked ON collected (mode, account_id, block_time)",
+  "CREATE INDEX collected_booked ON collected (mode, account_id, block_time) WHERE refund IS NULL",
+  "CREATE INDEX collected_refunds ON collected (mode, account_id, block_time) WHERE refund IS NOT NULL",
+  "CREATE INDEX collected_payment ON collected (payment_id)",
   "CREATE INDEX collected_noted ON collected (noted_at)",
 
   // Wei that the transactions of broadcasts have paid for gas, also those that failed, and those that bring gas to an address.
@@ -136,6 +138,7 @@ export const ledger = [
     PRIMARY KEY (chain, mode, tx_hash)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX gas_booked ON gas (mode, account_id, block_time)",
+  "CREATE INDEX gas_payment ON gas (payment_id)",
 
   // Ends of scanned ranges and blocks with receipts: reorgs are detected by their hashes.
   `CREATE TABLE blocks (

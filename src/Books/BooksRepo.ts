@@ -1,0 +1,237 @@
+/**
+ * The ledger in SQL: the rows of receipts, of what was sent back and collected, and of gas, newest first, each kind by its own
+ * index of an account and the time. There is no second copy of the money: what those tables have is what the ledger has.
+ */
+import { hash } from "node:crypto"
+import { Effect, Either, Schema } from "effect"
+import { getAddress, type Hex } from "viem"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
+import { decimalsOn, decimalText, type Fiat, type NetworkTokens } from "../Domain/Currency.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { LedgerKind, type OwnedRow, type UnknownRate, worthAt, worthText } from "../Domain/LedgerRow.ts"
+import { betweenParts } from "../Http/parts.ts"
+import { iso } from "../lib/moment.ts"
+import { isBooked } from "../migrations/0001_start/ledger.ts"
+import type { Db, Param } from "../Sql.ts"
+
+/** The place of a row in the order of the ledger. */
+export type LedgerPlace = readonly [at: number, kind: LedgerKind, ...key: ReadonlyArray<string | number>]
+
+export interface LedgerFilter {
+  /** Undefined: what is of no single account. */
+  readonly account: string | undefined
+  readonly mode: Mode
+  /** The times of blocks, Unix milliseconds: from then on, and before. */
+  readonly from?: number | undefined
+  readonly until?: number | undefined
+  readonly kind?: LedgerKind | undefined
+  readonly payment?: string | undefined
+  readonly chain?: ChainName | undefined
+  readonly currency?: string | undefined
+}
+
+/** Where the rows of a kind are. */
+interface Source {
+  readonly table: string
+  /** Its indexes by account and time, and by payment. */
+  readonly indexes: readonly [booked: string, payment: string]
+  readonly where: string
+  /** The rest of its order behind the time, as its index has it. */
+  readonly key: ReadonlyArray<string>
+  readonly columns: string
+}
+
+const nothing = "NULL AS what, NULL AS credited, NULL AS decisions"
+
+/** What was moved by the operator: a refund where it names what it sends back. */
+const moved = (is: string, index: string): Source => ({
+  table: "collected",
+  indexes: [index, "collected_payment"],
+  where: `refund IS ${is}`,
+  key: ["chain", "tx_hash", "place"],
+  columns: `currency, address AS "from", receiver AS "to", ${nothing}`
+})
+
+const sources: Readonly<Record<LedgerKind, Source>> = {
+  receipt: {
+    table: "receipts",
+    indexes: ["receipts_booked", "receipts_payment"],
+    where: isBooked,
+    key: ["chain", "block_hash", "address", "position"],
+    columns: `currency, sender AS "from", address AS "to", kind AS what, credited,
+      (SELECT group_concat(DISTINCT coalesce(outcome, 'open')) FROM exceptions AS e WHERE e.address = receipts.address
+         AND e.chain = receipts.chain AND e.currency = receipts.currency AND e.tx_hash IS receipts.tx_hash) AS decisions`
+  },
+  refund: moved("NOT NULL", "collected_refunds"),
+  collection: moved("NULL", "collected_booked"),
+  gas: {
+    table: "gas",
+    indexes: ["gas_booked", "gas_payment"],
+    where: "true",
+    key: ["chain", "tx_hash"],
+    columns: `iif(chain = 'polygon', 'MATIC', 'ETH') AS currency, payer AS "from", receiver AS "to",
+      iif(EXISTS (SELECT 1 FROM payments WHERE address = payer), 'address', 'sponsor') AS what,
+      NULL AS credited, NULL AS decisions`
+  }
+}
+
+interface StoredRow {
+  readonly at: number
+  readonly key: string
+  readonly chain: ChainName
+  readonly txHash: string | null
+  readonly position: string
+  readonly currency: string
+  readonly amount: string
+  readonly from: Hex | null
+  readonly to: Hex
+  readonly payment: string | null
+  readonly merchantRef: string | null
+  readonly what: string | null
+  readonly credited: string | null
+  readonly decisions: string | null
+  /** Of the payment's token. */
+  readonly decimals: number | null
+  readonly rate: string | null
+  readonly worthCurrency: Fiat | null
+  readonly source: string | null
+}
+
+interface Found {
+  readonly place: LedgerPlace
+  readonly kind: LedgerKind
+  readonly row: StoredRow
+}
+
+/** At most `limit` rows of a kind behind a place, newest first. */
+const ofKind = (db: Db, kind: LedgerKind, filter: LedgerFilter, after: LedgerPlace | undefined, limit: number) => {
+  const { account, from = 0, mode, payment, until } = filter
+  const { columns, indexes, key, table, where } = sources[kind]
+  const order = ["block_time", ...key]
+  const [at, afterKind = kind, ...afterKey] = after ?? []
+  const isSame = afterKind === kind && at !== undefined
+  const before =
+    at === undefined ? Math.ceil((until ?? Number.MAX_SAFE_INTEGER) / 1000) : afterKind > kind ? at + 1 : at
+  const params: ReadonlyArray<Param> = isSame ? [at, ...afterKey] : [before]
+  const bound = isSame ? `(${order.join(", ")}) < (${order.map(() => "?").join(", ")})` : "block_time < ?"
+  const owned = payment === undefined ? "account_id IS ?" : "+account_id IS ? AND payment_id = ?"
+  const sql = `SELECT block_time AS at, json_array(${key.join(", ")}) AS key, chain, tx_hash AS txHash,
+      ${key.at(-1)} AS position, amount, payment_id AS payment, rate, rate_currency AS worthCurrency,
+      rate_source AS source, (SELECT merchant_ref FROM payments WHERE id = payment_id) AS merchantRef,
+      (SELECT decimals FROM payments AS p JOIN tokens AS t ON t.id = p.token
+       WHERE p.id = ${table}.payment_id AND p.chain = ${table}.chain AND p.currency = ${table === "gas" ? "''" : `${table}.currency`}) AS decimals,
+      ${columns}
+    FROM ${table} INDEXED BY ${indexes[payment === undefined ? 0 : 1]}
+    WHERE mode = ? AND ${owned} AND ${where} AND block_time >= ? AND ${bound}
+    ORDER BY ${order.map((column) => `${column} DESC`).join(", ")} LIMIT ?`
+  const given = [mode, account ?? null, ...(payment === undefined ? [] : [payment])]
+  return Effect.map(
+    db.all<StoredRow>(sql, [...given, Math.ceil(from / 1000), ...params, limit]),
+    (rows): ReadonlyArray<Found> => rows.map((row) => ({ kind, row, place: [row.at, kind, ...JSON.parse(row.key)] }))
+  )
+}
+
+const Place = Schema.parseJson(
+  Schema.Tuple([Schema.NonNegativeInt, LedgerKind], Schema.Union(Schema.String, Schema.NonNegativeInt))
+)
+const decodePlace = Schema.decodeUnknownEither(Place)
+
+/** A place as a cursor: it is one of no list, and has nothing but a row of the owner's. */
+export const placeText = (place: LedgerPlace): string => Buffer.from(JSON.stringify(place)).toString("base64url")
+
+/** The place that a cursor is; undefined for a text that is not one. */
+export const placeIn = (cursor: string): LedgerPlace | undefined => {
+  const place = Either.getOrUndefined(decodePlace(Buffer.from(cursor, "base64url").toString("utf8")))
+  return place !== undefined && place.length === 2 + sources[place[1]].key.length ? place : undefined
+}
+
+/** The accounts from an id on, in the order of ids, and then undefined: what is of no single account. */
+export const accountsFrom = (db: Db, first: string) =>
+  Effect.map(
+    db.all<{ readonly id: AccountId }>("SELECT id FROM accounts WHERE id >= ? ORDER BY id", [first]),
+    (rows): ReadonlyArray<AccountId | undefined> => [...rows.map(({ id }) => id), undefined]
+  )
+
+/** The order of places, newest first. */
+const newestFirst = (one: LedgerPlace, other: LedgerPlace): number => {
+  const at = one.findIndex((part, i) => part !== other[i])
+  return at === -1 ? 0 : (one[at] ?? "") < (other[at] ?? "") ? 1 : -1
+}
+
+const decisionOf = (decisions: string | null) =>
+  (["open", "refunded", "accepted"] as const).find((one) => decisions?.split(",").includes(one)) ?? "none"
+
+const idOf = (kind: LedgerKind, { chain, position, to, txHash }: StoredRow): string =>
+  `led_${hash("sha256", [kind, chain, txHash, to, position].join("\n"), "base64url").slice(0, 22)}`
+
+const rowOf = (
+  networks: ReadonlyArray<NetworkTokens>,
+  mode: Mode,
+  account: string | undefined,
+  { kind, row }: Found
+) => {
+  const { amount, chain, currency, rate } = row
+  const decimals = row.decimals ?? decimalsOn(networks, { chain, mode }, currency)
+  const isMoved = kind === "refund"
+  const credited = row.credited ?? (isMoved ? "0" : undefined)
+  const worthOf = (units: bigint) =>
+    rate === null || decimals === undefined ? undefined : worthAt(units, decimals, rate)
+  const worth = worthOf(BigInt(amount))
+  const income = credited === undefined ? undefined : worthOf(BigInt(credited) * (isMoved ? -1n : 1n))
+  const what = row.what ?? (isMoved ? "address" : undefined)
+  const shown: OwnedRow = {
+    ...(account === undefined ? {} : { account }),
+    mode,
+    ...{ id: idOf(kind, row), at: iso(row.at * 1000), kind },
+    ...(row.payment === null ? {} : { payment: row.payment }),
+    ...(row.merchantRef === null ? {} : { merchantRef: row.merchantRef }),
+    ...{ chain, currency, amount },
+    ...(decimals === undefined ? {} : { decimals, quantity: decimalText(amount, decimals) ?? "" }),
+    ...(row.from === null ? {} : { from: getAddress(row.from) }),
+    to: getAddress(row.to),
+    ...(row.txHash === null ? {} : { txHash: row.txHash }),
+    ...(what === undefined ? {} : { what }),
+    decision: decisionOf(row.decisions),
+    ...(credited === undefined ? {} : { credited }),
+    ...(worth === undefined ? {} : { worth: worthText(worth) }),
+    ...(income === undefined ? {} : { income: worthText(income) }),
+    ...(row.worthCurrency === null ? {} : { worthCurrency: row.worthCurrency }),
+    ...(rate === null ? {} : { rate, rateSource: row.source ?? "" }),
+    ...(rate === null ? { worthUnknown: (row.source ?? "too_small") as UnknownRate } : {})
+  }
+  return shown
+}
+
+/** Rows that are looked at for one page, and at once, where the filter leaves out some: a page of few may have a next one. */
+const mostLooked = 10_000
+const atOnce = 500
+
+/** A page of the ledger behind a place, newest first. `next`: the place of the page behind it; undefined at the end. */
+export const page = Effect.fn("BooksRepo.page")(function* (
+  db: Db,
+  networks: ReadonlyArray<NetworkTokens>,
+  filter: LedgerFilter,
+  after: LedgerPlace | undefined,
+  limit: number
+) {
+  const { account, chain, currency, mode } = filter
+  const kinds = filter.kind === undefined ? LedgerKind.literals : [filter.kind]
+  const isSifted = (chain ?? currency) !== undefined
+  const size = isSifted ? atOnce : limit + 1
+  const rows: Array<OwnedRow> = []
+  let next = after
+  for (let looked = 0; looked < mostLooked && rows.length < limit; looked += size) {
+    const found: Array<Found> = []
+    for (const kind of kinds) found.push(...(yield* ofKind(db, kind, filter, next, size)))
+    const merged = found.sort((one, other) => newestFirst(one.place, other.place)).slice(0, size)
+    for (const [i, one] of merged.entries()) {
+      next = one.place
+      if ((chain ?? one.row.chain) !== one.row.chain || (currency ?? one.row.currency) !== one.row.currency) continue
+      rows.push(rowOf(networks, mode, account, one))
+      if (rows.length === limit && (i < merged.length - 1 || merged.length === size)) return { rows, next }
+    }
+    if (merged.length < size) return { rows, next: undefined }
+    yield* betweenParts
+  }
+  return { rows, next }
+})
