@@ -9,9 +9,10 @@ import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { decimalsOn, decimalText, type Fiat, type NetworkTokens } from "../Domain/Currency.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { LedgerKind, type OwnedRow, type UnknownRate, worthAt, worthText } from "../Domain/LedgerRow.ts"
+import type { RefundStatus } from "../Domain/Refund.ts"
 import { betweenParts } from "../Http/parts.ts"
 import { iso } from "../lib/moment.ts"
-import { isBooked } from "../migrations/0001_start/ledger.ts"
+import { isBooked, isBookedRefund } from "../migrations/0001_start/ledger.ts"
 import type { Db, Param } from "../Sql.ts"
 
 /** The place of a row in the order of the ledger. */
@@ -41,16 +42,7 @@ interface Source {
   readonly columns: string
 }
 
-const nothing = "NULL AS what, NULL AS credited, NULL AS decisions"
-
-/** What was moved by the operator: a refund where it names what it sends back. */
-const moved = (is: string, index: string): Source => ({
-  table: "collected",
-  indexes: [index, "collected_payment"],
-  where: `refund IS ${is}`,
-  key: ["chain", "tx_hash", "place"],
-  columns: `currency, address AS "from", receiver AS "to", ${nothing}`
-})
+const noRefund = "NULL AS decisions, NULL AS refund, NULL AS status"
 
 const sources: Readonly<Record<LedgerKind, Source>> = {
   receipt: {
@@ -59,11 +51,28 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     where: isBooked,
     key: ["chain", "block_hash", "address", "position"],
     columns: `currency, sender AS "from", address AS "to", kind AS what, credited,
-      (SELECT group_concat(DISTINCT coalesce(outcome, 'open')) FROM exceptions AS e WHERE e.address = receipts.address
+      NULL AS refund, NULL AS status, (SELECT group_concat(DISTINCT coalesce(outcome, 'open')) FROM exceptions AS e WHERE e.address = receipts.address
          AND e.chain = receipts.chain AND e.currency = receipts.currency AND e.tx_hash IS receipts.tx_hash) AS decisions`
   },
-  refund: moved("NOT NULL", "collected_refunds"),
-  collection: moved("NULL", "collected_booked"),
+  refund: {
+    table: "refunds",
+    indexes: ["refunds_booked", "refunds_payment"],
+    where: isBookedRefund,
+    key: ["sequence"],
+    // Of what it sends back, the money that counted is no income any more.
+    columns: `currency, sender AS "from", receiver AS "to", id AS refund, status, NULL AS decisions,
+      CASE WHEN sender = address THEN 'address' WHEN sender IS NOT NULL THEN 'elsewhere' END AS what,
+      (SELECT json_group_array(p.amount) FROM refund_parts AS p LEFT JOIN exceptions AS e ON e.id = p.exception_id
+       WHERE p.refund_id = refunds.id AND (p.exception_id IS NULL OR e.outcome = 'accepted')) AS credited`
+  },
+  collection: {
+    table: "collected",
+    indexes: ["collected_booked", "collected_payment"],
+    // What pays a refund is the refund's row, unless a restored database has none.
+    where: `NOT EXISTS (SELECT 1 FROM refunds AS paid WHERE paid.id = refund AND ${isBookedRefund})`,
+    key: ["chain", "tx_hash", "place"],
+    columns: `currency, address AS "from", receiver AS "to", NULL AS what, NULL AS credited, ${noRefund}`
+  },
   gas: {
     table: "gas",
     indexes: ["gas_booked", "gas_payment"],
@@ -71,7 +80,7 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     key: ["chain", "tx_hash"],
     columns: `iif(chain = 'polygon', 'MATIC', 'ETH') AS currency, payer AS "from", receiver AS "to",
       iif(EXISTS (SELECT 1 FROM payments WHERE address = payer), 'address', 'sponsor') AS what,
-      NULL AS credited, NULL AS decisions`
+      NULL AS credited, ${noRefund}`
   }
 }
 
@@ -84,10 +93,13 @@ interface StoredRow {
   readonly currency: string
   readonly amount: string
   readonly from: Hex | null
-  readonly to: Hex
+  readonly to: Hex | null
+  readonly refund: string | null
+  readonly status: RefundStatus | null
   readonly payment: string | null
   readonly merchantRef: string | null
   readonly what: string | null
+  /** Of a refund JSON: amounts to add up. */
   readonly credited: string | null
   readonly decisions: string | null
   /** Of the payment's token. */
@@ -161,8 +173,12 @@ const newestFirst = (one: LedgerPlace, other: LedgerPlace): number => {
 const decisionOf = (decisions: string | null) =>
   (["open", "refunded", "accepted"] as const).find((one) => decisions?.split(",").includes(one)) ?? "none"
 
-const idOf = (kind: LedgerKind, { chain, position, to, txHash }: StoredRow): string =>
-  `led_${hash("sha256", [kind, chain, txHash, to, position].join("\n"), "base64url").slice(0, 22)}`
+const idOf = (kind: LedgerKind, { chain, position, refund, to, txHash }: StoredRow): string =>
+  `led_${hash("sha256", refund ?? [kind, chain, txHash, to, position].join("\n"), "base64url").slice(0, 22)}`
+
+/** Base units of a refund that counted as income. */
+const creditedOf = (parts: string): string =>
+  `${(JSON.parse(parts) as ReadonlyArray<string>).reduce((sum, amount) => sum + BigInt(amount), 0n)}`
 
 const rowOf = (
   networks: ReadonlyArray<NetworkTokens>,
@@ -172,25 +188,26 @@ const rowOf = (
 ) => {
   const { amount, chain, currency, rate } = row
   const decimals = row.decimals ?? decimalsOn(networks, { chain, mode }, currency)
-  const isMoved = kind === "refund"
-  const credited = row.credited ?? (isMoved ? "0" : undefined)
+  const isRefund = kind === "refund"
+  const credited = isRefund ? creditedOf(row.credited ?? "[]") : (row.credited ?? undefined)
   const worthOf = (units: bigint) =>
     rate === null || decimals === undefined ? undefined : worthAt(units, decimals, rate)
   const worth = worthOf(BigInt(amount))
-  const income = credited === undefined ? undefined : worthOf(BigInt(credited) * (isMoved ? -1n : 1n))
-  const what = row.what ?? (isMoved ? "address" : undefined)
+  const income = credited === undefined ? undefined : worthOf(BigInt(credited) * (isRefund ? -1n : 1n))
   const shown: OwnedRow = {
     ...(account === undefined ? {} : { account }),
     mode,
     ...{ id: idOf(kind, row), at: iso(row.at * 1000), kind },
+    ...(row.refund === null ? {} : { refund: row.refund }),
+    ...(row.status === null ? {} : { status: row.status }),
     ...(row.payment === null ? {} : { payment: row.payment }),
     ...(row.merchantRef === null ? {} : { merchantRef: row.merchantRef }),
     ...{ chain, currency, amount },
     ...(decimals === undefined ? {} : { decimals, quantity: decimalText(amount, decimals) ?? "" }),
     ...(row.from === null ? {} : { from: getAddress(row.from) }),
-    to: getAddress(row.to),
+    ...(row.to === null ? {} : { to: getAddress(row.to) }),
     ...(row.txHash === null ? {} : { txHash: row.txHash }),
-    ...(what === undefined ? {} : { what }),
+    ...(row.what === null ? {} : { what: row.what }),
     decision: decisionOf(row.decisions),
     ...(credited === undefined ? {} : { credited }),
     ...(worth === undefined ? {} : { worth: worthText(worth) }),

@@ -6,6 +6,7 @@ import { BigDecimal, Schema } from "effect"
 import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import { decimalText, Fiat } from "./Currency.ts"
+import { RefundStatus } from "./Refund.ts"
 
 const optional = { exact: true } as const
 const units = { pattern: "^(0|[1-9][0-9]*)$" }
@@ -29,6 +30,13 @@ export const LedgerRow = Schema.Struct({
     description:
       "`receipt`: money that came. `refund`: money that was sent back. `collection`: money that `tilld sweep` moved to the operator's own address. `gas`: what a transaction of `tilld sweep` paid."
   }),
+  refund: maybeText("The refund; absent where it is none.", idPattern("ref")),
+  status: Schema.optionalWith(
+    RefundStatus.annotations({
+      description: "Of a refund: while it is `noted`, the chain has not shown it, and `at` is the time of its record."
+    }),
+    optional
+  ),
   payment: maybeText("The payment; absent where there are several, as of a batch's gas.", idPattern("pay")),
   merchantRef: maybeText("The payment's reference."),
   chain: ChainName.annotations({ description: "The chain that the money moved on." }),
@@ -37,7 +45,10 @@ export const LedgerRow = Schema.Struct({
   decimals: Schema.optionalWith(count("Decimals of the currency; absent where they are not known."), optional),
   quantity: maybeText("The amount in whole tokens, a decimal."),
   from: maybeText("Who sent it, in EIP-55 form; absent where that is not known.", address),
-  to: text("Who received it, in EIP-55 form; of gas, what the transaction called.", address),
+  to: maybeText(
+    "Who received it, in EIP-55 form; of gas, what the transaction called. Absent for a refund whose receiver is not known.",
+    address
+  ),
   txHash: maybeText("The transaction; absent where no node can tell it.", { pattern: "^0x[0-9a-fA-F]{64}$" }),
   what: maybeText(
     "Of a receipt what the money is, as for the payment. Of a refund and of gas who paid: a receiving `address`, the `sponsor`, or `elsewhere`."

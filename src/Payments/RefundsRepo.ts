@@ -8,7 +8,9 @@ import type { Owner } from "../Domain/Account.ts"
 import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
 import type { AccountId, PaymentId, RefundId } from "../Domain/Ids.ts"
 import type { PlannedTransfer, Refund, RefundPart, RefundStatus } from "../Domain/Refund.ts"
+import type { PricedMoment } from "../Quotes/frozenRates.ts"
 import { type Db, execute, type Param, Tx } from "../Sql.ts"
+import { accountRate } from "./addresses/CollectedRepo.ts"
 
 interface RefundRow {
   readonly sequence: number
@@ -152,15 +154,19 @@ export const walletIndexOf = (db: Db, address: string) =>
     (row) => row?.index
   )
 
-/** Stores a refund, or the same one again: a broadcast that was given up may be planned once more. */
-export const put = (refund: Omit<Refund, "sequence">) =>
+/**
+ * Stores a refund, with its worth at that moment, or the same one again: a broadcast that was given up may be planned once more,
+ * and the worth stays.
+ */
+export const put = (refund: Omit<Refund, "sequence">, prices: PricedMoment["prices"]) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const { plan } = refund
+    const { account, changedAt: now, currency, plan } = refund
+    const at = Math.floor(now / 1000)
     yield* tx.run(
       `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, receiver, status, tx_hash, note,
-         plan_digest, plan_place, plan_way, created_at, changed_at)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+         plan_digest, plan_place, plan_way, created_at, changed_at, block_time, rate, rate_currency, rate_source)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET amount = excluded.amount, receiver = excluded.receiver, status = excluded.status,
          tx_hash = excluded.tx_hash, sender = NULL, problem = NULL, plan_digest = excluded.plan_digest,
          plan_place = excluded.plan_place, plan_way = excluded.plan_way, changed_at = excluded.changed_at`,
@@ -181,7 +187,9 @@ export const put = (refund: Omit<Refund, "sequence">) =>
         plan?.place ?? null,
         plan?.way ?? null,
         refund.createdAt,
-        refund.changedAt
+        now,
+        at,
+        ...(yield* accountRate(tx, { now, prices }, account, currency, at))
       ]
     )
     yield* tx.run("DELETE FROM refund_parts WHERE refund_id = ?", [refund.id])

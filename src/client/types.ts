@@ -248,6 +248,10 @@ export interface LedgerRow {
   readonly at: string
   /** `receipt`: money that came. `refund`: money that was sent back. `collection`: money that `tilld sweep` moved to the operator's own address. `gas`: what a transaction of `tilld sweep` paid. */
   readonly kind: LedgerKind
+  /** The refund; absent where it is none. */
+  readonly refund?: string
+  /** Of a refund: while it is `noted`, the chain has not shown it, and `at` is the time of its record. */
+  readonly status?: RefundStatus
   /** The payment; absent where there are several, as of a batch's gas. */
   readonly payment?: string
   /** The payment's reference. */
@@ -264,8 +268,8 @@ export interface LedgerRow {
   readonly quantity?: string
   /** Who sent it, in EIP-55 form; absent where that is not known. */
   readonly from?: string
-  /** Who received it, in EIP-55 form; of gas, what the transaction called. */
-  readonly to: string
+  /** Who received it, in EIP-55 form; of gas, what the transaction called. Absent for a refund whose receiver is not known. */
+  readonly to?: string
   /** The transaction; absent where no node can tell it. */
   readonly txHash?: string
   /** Of a receipt what the money is, as for the payment. Of a refund and of gas who paid: a receiving `address`, the `sponsor`, or `elsewhere`. */

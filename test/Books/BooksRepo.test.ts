@@ -69,6 +69,35 @@ const moved = (n: number, at: number, amount: string, refund: string | null = nu
     [hashOf(n), addressOf(1), addressOf(99), amount, refund, at]
   )
 
+/** A refund of the first payment: `of` the outcome of the exception whose money it sends back; undefined: what counted. */
+const back = (n: number, at: number, amount: string, status = "seen", sender?: string, of?: string) =>
+  Effect.all(
+    [
+      execute(
+        `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, tx_hash, sender,
+           receiver, created_at, changed_at, block_time, rate, rate_currency, rate_source)
+         VALUES (?, 'pay_1', 'default', 'test', ?, 'base', 'USDC', ?, ?, ?, ?, ?, 1, 1, ?, '1', 'USD', 'fixed')`,
+        [
+          ...[`ref_${n}`, addressOf(1).toLowerCase(), amount, status, hashOf(n), sender?.toLowerCase() ?? null],
+          ...[sender === undefined ? null : addressOf(77).toLowerCase(), at]
+        ]
+      ),
+      ...(of === undefined ? [] : [decided(n, of)]),
+      execute("INSERT INTO refund_parts VALUES (?, 0, ?, ?, NULL, ?, 1)", [
+        ...[`ref_${n}`, of === undefined ? null : `exc_${n}`, hashOf(1), amount]
+      ])
+    ],
+    { concurrency: 1, discard: true }
+  )
+
+const decided = (n: number, outcome: string | null) =>
+  execute(
+    `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at,
+       closed_at, outcome)
+     VALUES (?, ?, ?, 'pay_1', 'overpaid', 'base', 'test', ?, 'USDC', '1', 1, iif(? IS NULL, NULL, 2), ?)`,
+    [`exc_${n}`, addressOf(1).toLowerCase(), `${n}`, hashOf(n), outcome, outcome]
+  )
+
 const paid = (n: number, at: number, payer: number, wei: string, of: string | null = "default") =>
   execute(
     `INSERT INTO gas (chain, mode, tx_hash, payer, receiver, amount, account_id, payment_id, block_time, rate, rate_currency,
@@ -109,7 +138,8 @@ const mixed = Effect.all(
     came(4, 200, "35", { currency: "USDT", chain: "polygon", credited: "0" }),
     came(5, 250, usd(9), { to: 3 }),
     moved(6, 300, usd(25)),
-    moved(7, 300, usd(2), "exc_1"),
+    moved(7, 300, usd(2), "ref_7"),
+    back(7, 300, usd(2), "seen", addressOf(1), "refunded"),
     paid(6, 300, 1, "1000000000000000"),
     paid(8, 300, 50, "2000000000000000"),
     paid(9, 310, 50, "3000000000000000", null)
@@ -170,19 +200,32 @@ test("what a second provider does not have, or a reorg took, is not in it; money
 
 test("what was decided on money that did not fit is with its receipt", function* () {
   yield* start
-  const decided = (n: number, outcome: string | null) =>
-    execute(
-      `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at,
-         closed_at, outcome)
-       VALUES (?, ?, ?, 'pay_1', 'overpaid', 'base', 'test', ?, 'USDC', '1', 1, iif(? IS NULL, NULL, 2), ?)`,
-      [`exc_${n}`, addressOf(1).toLowerCase(), `${n}`, hashOf(n), outcome, outcome]
-    )
   for (const [i, outcome] of ["accepted", "refunded", "gone", null].entries()) {
     yield* came(i + 1, 100 + i, "1")
     yield* decided(i + 1, outcome)
   }
   const { all } = yield* read()
   expect(all.map(({ decision }) => decision)).toEqual(["open", "none", "refunded", "accepted"])
+})
+
+test("a refund is one row, whoever paid it, and takes from the income what had counted", function* () {
+  yield* start
+  yield* back(1, 100, usd(1), "final", addressOf(1))
+  yield* moved(1, 100, usd(1), "ref_1")
+  yield* back(2, 101, usd(2), "final", addressOf(50), "accepted")
+  yield* back(3, 102, usd(3), "noted", undefined, "refunded")
+  for (const [i, status] of ["begun", "not_found", "failed"].entries()) yield* back(4 + i, 103, usd(4), status)
+  // A restored database knows only that the money has left.
+  yield* moved(8, 104, usd(8), "ref_8")
+  const { all } = yield* read()
+  expect(all.map(({ kind, refund, status, what, income }) => [kind, refund, status, what, income])).toEqual([
+    ["collection", undefined, undefined, undefined, undefined],
+    ["refund", "ref_3", "noted", undefined, "0.00"],
+    ["refund", "ref_2", "final", "elsewhere", "-2.00"],
+    ["refund", "ref_1", "final", "address", "-1.00"]
+  ])
+  expect(all[1]).not.toHaveProperty("to")
+  expect(addUp(all).sums).toMatchObject([{ refunded: 1_000_000n, collected: 8_000_000n, income: -3_000_000n }])
 })
 
 test("pages through everything once, whatever the page and the filters", function* () {
@@ -233,7 +276,7 @@ test("each page is read by an index in its order, however many rows there are", 
   const listening = explained(reader, reader, steps)
   const { next } = yield* BooksRepo.page(listening, [], owner, undefined, 3)
   yield* BooksRepo.page(listening, [], { ...owner, from: 1, until: 900_000 }, next, 3)
-  const own = steps.filter((step) => /^\w+ (receipts|collected|gas)\b/.test(step))
+  const own = steps.filter((step) => /^\w+ (receipts|refunds|collected|gas)\b/.test(step))
   expect(own).toHaveLength(8)
   for (const step of own)
     expect(step).toMatch(/^SEARCH \w+ USING INDEX \w+ \(mode=\? AND account_id=\? AND .*block_time/)

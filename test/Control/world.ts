@@ -84,9 +84,10 @@ const paidLate = (n: number) => [
 const noted = `ref_${"1".repeat(22)}`
 /** A refund of it that was noted without its transaction. */
 const refund = [
-  `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at)
+  `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at,
+     block_time)
    VALUES ('${noted}', '${payment(1)}', 'default', 'test', '0x0000000000000000000000000000000000000001', 'base', 'ETH', '5',
-     'noted', 1, 1)`,
+     'noted', 1, 1, 0)`,
   `INSERT INTO refund_parts VALUES ('${noted}', 0, NULL, '0xother', NULL, '5', 0)`
 ]
 

@@ -52,17 +52,20 @@ test("an exception whose money was removed and has come back is open again", fun
 
 /** Records a refund of an exception, and what it leaves of its money. */
 const sendBack = Effect.fnUntraced(function* (one: PaymentException, amount: bigint, rest: bigint, txHash?: string) {
-  yield* Refunds.put({
-    ...{ id: newRefundId(), payment: undefined, account: undefined, mode: place.mode, address: place.address },
-    ...{ chain: one.chain, currency: one.currency, amount, to: undefined, status: "noted", txHash },
-    ...{ from: undefined, note: undefined, problem: undefined, plan: undefined, createdAt: 2, changedAt: 2 },
-    parts: [
-      {
-        ...{ exception: one.id, openedAt: undefined, txHash: "0xa", block: undefined, amount },
-        ...{ ofTwo: true, ofConfirmed: false }
-      }
-    ]
-  })
+  yield* Refunds.put(
+    {
+      ...{ id: newRefundId(), payment: undefined, account: undefined, mode: place.mode, address: place.address },
+      ...{ chain: one.chain, currency: one.currency, amount, to: undefined, status: "noted", txHash },
+      ...{ from: undefined, note: undefined, problem: undefined, plan: undefined, createdAt: 2, changedAt: 2 },
+      parts: [
+        {
+          ...{ exception: one.id, openedAt: undefined, txHash: "0xa", block: undefined, amount },
+          ...{ ofTwo: true, ofConfirmed: false }
+        }
+      ]
+    },
+    undefined
+  )
   yield* sync(rest === 0n ? [] : [{ ...found, amount: rest }], 3)
 })
 

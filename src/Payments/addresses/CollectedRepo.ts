@@ -24,7 +24,7 @@ export interface CollectedTransfer {
 }
 
 /** The rate of an account's token now. `at`: of the block, Unix seconds. */
-const accountRate = (
+export const accountRate = (
   db: Db,
   { now, prices }: PricedMoment,
   account: AccountId | undefined,
@@ -65,6 +65,7 @@ export const add = (
           ]
         ]
       )
+      if (refund !== undefined) yield* execute("UPDATE refunds SET block_time = ? WHERE id = ?", [at, refund])
       added += 1
     }
     return added

@@ -25,6 +25,7 @@ import {
   RefundSettled,
   RefundUnderWay
 } from "../../Domain/Refund.ts"
+import { type PricedMoment, pricesOf } from "../../Quotes/frozenRates.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Tx, Writer } from "../../Sql.ts"
 import * as Repo from "../PaymentsRepo.ts"
@@ -204,6 +205,7 @@ export const noteRefund = <E = never>(
   Effect.gen(function* () {
     const services = yield* Effect.context<Settings | Settlement>()
     const writer = yield* Writer
+    const prices = yield* pricesOf
     const { amount, note, to, txHash, uncorroborated } = request
     const record = Effect.fnUntraced(function* (subject: Subject) {
       const { exception, payment } = subject
@@ -233,7 +235,7 @@ export const noteRefund = <E = never>(
         ...{ to, txHash, note, status: "noted", from: undefined, problem: undefined, plan: undefined },
         ...{ createdAt: now, changedAt: now, parts: parts.map(partIn) }
       }
-      yield* Refunds.put(refund)
+      yield* Refunds.put(refund, prices)
       const after = yield* stored(refund.id)
       yield* settle(after)
       return { refund: after, made: "decided" as Made }
@@ -326,7 +328,8 @@ export interface PayingTransfer extends PlannedTransfer {
 
 const beginOne = Effect.fnUntraced(function* (
   { amount, exception: of, refund: id, to, txHash: sentBy, ...plan }: PayingTransfer,
-  wasSent: boolean
+  wasSent: boolean,
+  prices: PricedMoment["prices"]
 ) {
   const tx = yield* Tx
   const now = yield* Clock.currentTimeMillis
@@ -341,11 +344,11 @@ const beginOne = Effect.fnUntraced(function* (
     const { status, txHash } = known
     if (status !== "noted" || txHash !== undefined) return yield* refuse(`${id} is ${status}: it is not paid again`)
     if (known.amount !== amount) return yield* refuse(`${id} is of ${known.amount}, and the plan sends ${amount}`)
-    return yield* Refunds.put({ ...known, ...begun })
+    return yield* Refunds.put({ ...known, ...begun }, prices)
   }
   // It was dropped by hand, and was sent all the same.
   if (found !== undefined && wasSent && of === undefined) {
-    yield* Refunds.put({ ...found, ...begun })
+    yield* Refunds.put({ ...found, ...begun }, prices)
     return yield* settle(yield* stored(id))
   }
   const subject = of === undefined ? undefined : yield* subjectOf(tx, of, undefined)
@@ -359,11 +362,8 @@ const beginOne = Effect.fnUntraced(function* (
   const part: RefundPart = {
     ...{ exception: exception.id, txHash, block, amount, ofConfirmed: false, openedAt: undefined, ofTwo: true }
   }
-  yield* Refunds.put({
-    ...{ payment, account, address, chain, currency, mode, note: undefined, createdAt: now },
-    ...begun,
-    parts: [part]
-  })
+  const its = { payment, account, address, chain, currency, mode, note: undefined, createdAt: now }
+  yield* Refunds.put({ ...its, ...begun, parts: [part] }, prices)
   yield* settle(yield* stored(id))
 })
 
@@ -378,11 +378,13 @@ export const beginPaying = Effect.fn("Payments.beginRefunds")(function* (
 ) {
   const services = yield* Effect.context<Settlement>()
   const writer = yield* Writer
+  const prices = yield* pricesOf
+  const begin = (one: PayingTransfer) => beginOne(one, wasSent, prices)
   const orTold = (one: PayingTransfer) =>
-    Effect.map(Effect.either(beginOne(one, wasSent)), (done) =>
+    Effect.map(Effect.either(begin(one)), (done) =>
       Either.isLeft(done) && done.left instanceof RefundSettled ? [{ refund: one.refund, why: done.left.message }] : []
     )
-  const each = Effect.forEach(all, (one) => (wasSent ? orTold(one) : Effect.as(beginOne(one, wasSent), [])), {
+  const each = Effect.forEach(all, (one) => (wasSent ? orTold(one) : Effect.as(begin(one), [])), {
     concurrency: 1
   })
   return (yield* writer.write(Effect.provide(each, services))).flat()

@@ -24,6 +24,9 @@ const frozen = `rate TEXT,
 /** SQL: a receipt that the books have. Money without a transaction has no second provider that could corroborate it. */
 export const isBooked = "canonical = 1 AND (corroborated = 1 OR tx_hash IS NULL)"
 
+/** SQL: a refund that the books have: it was sent back, or a person says so. */
+export const isBookedRefund = "status IN ('noted', 'seen', 'final')"
+
 /** The ledger: receipts, blocks, checkpoints, balances, and exceptions. */
 export const ledger = [
   // The receipts. Amounts and places never change, only what is known of a row; sums count canonical rows only.
@@ -116,8 +119,7 @@ export const ledger = [
     PRIMARY KEY (chain, mode, tx_hash, place)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX collected_address ON collected (address)",
-  "CREATE INDEX collected_booked ON collected (mode, account_id, block_time) WHERE refund IS NULL",
-  "CREATE INDEX collected_refunds ON collected (mode, account_id, block_time) WHERE refund IS NOT NULL",
+  "CREATE INDEX collected_booked ON collected (mode, account_id, block_time)",
   "CREATE INDEX collected_payment ON collected (payment_id)",
   "CREATE INDEX collected_noted ON collected (noted_at)",
 
@@ -264,7 +266,8 @@ export const ledger = [
 
   // Money that goes back. `receiver`: to whom. `sender`: who sent it, and `position`: the transfer within its transaction, once the
   // chain has shown it: each transfer pays one refund. `plan_*`: the transfer of a signed plan that pays it. `payment_id`,
-  // `account_id`: null where a lost copy of this database handed out the address.
+  // `account_id`: null where a lost copy of this database handed out the address. `block_time`: Unix seconds; of its record, until
+  // a broadcast knows the block.
   `CREATE TABLE refunds (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
@@ -287,10 +290,13 @@ export const ledger = [
     plan_way TEXT CHECK (plan_way IN ('authorization', 'token', 'native')),
     created_at INTEGER NOT NULL,
     changed_at INTEGER NOT NULL,
+    block_time INTEGER NOT NULL,
+    ${frozen},
     CHECK ((plan_digest IS NULL) = (plan_place IS NULL) AND (plan_digest IS NULL) = (plan_way IS NULL)),
     CHECK (status NOT IN ('seen', 'final') OR tx_hash IS NOT NULL)
   ) STRICT`,
   "CREATE INDEX refunds_payment ON refunds (payment_id, sequence) WHERE payment_id IS NOT NULL",
+  `CREATE INDEX refunds_booked ON refunds (mode, account_id, block_time, sequence) WHERE ${isBookedRefund}`,
   "CREATE INDEX refunds_lost ON refunds (address) WHERE payment_id IS NULL",
   "CREATE INDEX refunds_list ON refunds (account_id, mode, created_at, sequence) WHERE account_id IS NOT NULL",
   "CREATE INDEX refunds_list_status ON refunds (account_id, mode, status, created_at, sequence) WHERE account_id IS NOT NULL",

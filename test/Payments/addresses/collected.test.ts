@@ -122,7 +122,7 @@ test("what counts at an exception's address is what two providers have seen, les
   ].entries()) {
     yield* execute(
       `INSERT INTO refunds (id, payment_id, mode, address, chain, currency, amount, receiver, status, tx_hash, created_at,
-         changed_at) VALUES (?, 'pay_1', 'test', ?, 'base', 'USDC', '100', ?, ?, ?, 0, 0)`,
+         changed_at, block_time) VALUES (?, 'pay_1', 'test', ?, 'base', 'USDC', '100', ?, ?, ?, 0, 0, 0)`,
       [`ref_${i}`, addressOf(1), receiver ?? null, `${status}`, tx ?? null]
     )
     yield* execute("INSERT INTO refund_parts VALUES (?, 0, NULL, ?, NULL, '100', 1)", [`ref_${i}`, hash(7)])
