@@ -14,6 +14,7 @@ const unions = {
   PaymentStatus: ({ schemas }) => schemas.Payment.properties.status,
   FailureReason: ({ schemas }) => schemas.Payment.properties.failureReason,
   EventKind: ({ schemas }) => schemas.WebhookEvent.properties.event,
+  ReceiptKind: ({ schemas }) => schemas.Receipt.properties.kind,
   RefundStatus: ({ schemas }) => schemas.Refund.properties.status,
   ExceptionKind: ({ schemas }) => schemas.PaymentException.properties.kind,
   LedgerKind: ({ schemas }) => schemas.LedgerRow.properties.kind,
@@ -22,6 +23,7 @@ const unions = {
 }
 const responses = [
   ...["Payment", "AccountedPayment", "PaymentPage", "Refund", "RefundPage", "RefundedPart"],
+  ...["Receipt", "AcceptedMoney"],
   ...["PaymentException", "ExceptionPage", "Quote"],
   ...["LedgerRow", "LedgerPage"],
   ...["WebhookEndpoint", "WebhookEndpointList", "DeletedWebhookEndpoint", "DeliveryAttempt", "Delivery"],

@@ -33,6 +33,7 @@ import { cancelPayment } from "./Payments/cancellation.ts"
 import * as Exceptions from "./Payments/ExceptionListRepo.ts"
 import * as ListRepo from "./Payments/PaymentListRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
+import { shownMoney } from "./Payments/shownMoney.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
 import { Settings } from "./Settings.ts"
@@ -225,7 +226,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const get = Effect.fnUntraced(function* (owner: Owner, id: string) {
         const payment = yield* Repo.byOwner(reader, owner, id)
         if (payment === undefined) return undefined
-        return { payment, ...(yield* Exceptions.shownWith(reader, payment.id)) }
+        return { payment, ...(yield* shownMoney(reader, payment.id)) }
       })
 
       const cancel = (owner: Owner, id: string, alsoCommit?: CommitWith<Accounted>) =>

@@ -22,6 +22,7 @@ export const examplePayment: PaymentObject = {
   createdAt: "2026-01-31T12:00:00.000Z",
   expiresAt: "2026-01-31T13:00:00.000Z",
   metadata: { cart: 7 },
+  ...{ received: "0", refunded: "0", kept: "0" },
   checkoutUrl: "https://pay.example.com/pay/AZwT7J4AqB3xLk9TzW5cVn2mHf8RdQ",
   tokenContract: "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913",
   chainId: 8453,
@@ -39,6 +40,7 @@ const detecting: PaymentObject = { ...withoutUri, status: "detecting", amountRec
 
 const partPaid: PaymentObject = {
   ...detecting,
+  ...{ received: "20000000", kept: "20000000" },
   amountReceived: "20000000",
   paymentUri: examplePayment.paymentUri?.replace("uint256=25000000", "uint256=5000000") ?? "",
   amountRemaining: "5000000"
@@ -68,6 +70,7 @@ const underpaid: ExceptionObject = {
 const failed: AccountedPayment = {
   ...detecting,
   status: "failed",
+  ...{ received: "20000000", kept: "20000000" },
   amountReceived: "20000000",
   failureReason: "insufficient_amount",
   exceptions: [underpaid]

@@ -1,9 +1,14 @@
 import { Schema } from "effect"
-import { idPattern, text, timestamp } from "../lib/annotations.ts"
+import { getAddress, type Hex } from "viem"
+import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
+import { iso } from "../lib/moment.ts"
+import { ChainName } from "./Chain.ts"
 import type { PaymentException } from "./Exception.ts"
 import { ExceptionObject, toExceptionObject } from "./ExceptionObject.ts"
 import { EventId } from "./Ids.ts"
 import { type Payment, PaymentObject, type PaymentStatus } from "./Payment.ts"
+import { ReceiptKind, type ShownReceipt } from "./Receipt.ts"
+import { type Refund, RefundObject, refundObject } from "./Refund.ts"
 
 /** The exceptions that are shown with a payment. */
 export interface ShownExceptions {
@@ -11,12 +16,40 @@ export interface ShownExceptions {
   readonly exceptions: ReadonlyArray<PaymentException>
   /** Whether there are more exceptions than these. */
   readonly more: boolean
+  /** With one payment alone: its newest receipts, and its refunds. */
+  readonly receipts?: ReadonlyArray<ShownReceipt>
+  readonly refunds?: ReadonlyArray<Refund>
 }
 
 /** A payment with its exceptions. */
 export interface Accounted extends ShownExceptions {
   readonly payment: Payment
 }
+
+/** What came to a payment's address in one transfer. */
+const ReceiptObject = Schema.Struct({
+  txHash: Schema.optionalWith(text("The transaction; absent where no node can tell it."), { exact: true }),
+  from: Schema.optionalWith(text("Who sent it, in EIP-55 form, where that is known."), { exact: true }),
+  chain: ChainName.annotations({ description: "The chain that it came on." }),
+  currency: text("What came."),
+  amount: text("How much, in the smallest unit.", { pattern: "^[1-9][0-9]*$" }),
+  at: timestamp("The time of its block"),
+  kind: ReceiptKind.annotations({
+    description:
+      "`credited`: it counts for the payment, all or a part of it. `too_small`: below what is credited. `gas`: the operator sent it to pay for collecting. `before`: it came before the payment. The others are as of exceptions."
+  }),
+  confirmations: Schema.optionalWith(count("Blocks from its own to the head that was read, its own included."), {
+    exact: true
+  })
+}).annotations({ identifier: "Receipt", description: "Money that came to a payment's address." })
+
+const AcceptedMoney = Schema.Struct({
+  exception: text("The exception that was accepted.", idPattern("exc")),
+  chain: ChainName.annotations({ description: "The chain that the money is on." }),
+  currency: text("What came."),
+  amount: text("How much, in the smallest unit of that.", { pattern: "^[1-9][0-9]*$" }),
+  txHash: Schema.optionalWith(text("The transaction that brought it, where that is known."), { exact: true })
+}).annotations({ identifier: "AcceptedMoney", description: "Money that was accepted by hand." })
 
 /** A payment, with the money that needs or needed a person when there is any: the same in answers and events. */
 export const AccountedPayment = Schema.Struct({
@@ -34,6 +67,26 @@ export const AccountedPayment = Schema.Struct({
     }),
     { exact: true }
   ),
+  receipts: Schema.optionalWith(
+    Schema.Array(ReceiptObject).annotations({
+      description:
+        "What came to the payment's address, on any chain, oldest first, where anything did; with one payment and in events. At most 100, and 10 in an event: the newest."
+    }),
+    { exact: true }
+  ),
+  refunds: Schema.optionalWith(
+    Schema.Array(RefundObject).annotations({
+      description: "What goes back of it, oldest first, where anything does; with one payment and in events."
+    }),
+    { exact: true }
+  ),
+  acceptedAs: Schema.optionalWith(
+    Schema.Array(AcceptedMoney).annotations({
+      description:
+        "Of a confirmed payment: money that does not fit it and was accepted by hand, such as another token or another chain. What it asked for is in `kept` alone."
+    }),
+    { exact: true }
+  ),
   moreExceptions: Schema.optionalWith(
     Schema.Literal(true).annotations({
       description: "Set when there are more than are shown: `GET /v1/exceptions?payment=` lists them all."
@@ -47,10 +100,34 @@ export const AccountedPayment = Schema.Struct({
 export type AccountedPayment = typeof AccountedPayment.Type
 
 /** A payment with its exceptions as the merchant sees them. */
-export const withExceptions = (payment: PaymentObject, { exceptions, more }: ShownExceptions): AccountedPayment => ({
-  ...payment,
-  ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) }),
-  ...(more ? { moreExceptions: true as const } : {})
+export const withExceptions = (
+  payment: PaymentObject,
+  { exceptions, more, receipts = [], refunds = [] }: ShownExceptions
+): AccountedPayment => {
+  const accepted = exceptions.filter(
+    ({ kind, status }) => status === "accepted" && kind !== "overpaid" && kind !== "reorged"
+  )
+  return {
+    ...payment,
+    ...(exceptions.length === 0 ? {} : { exceptions: exceptions.flatMap(toExceptionObject) }),
+    ...(more ? { moreExceptions: true as const } : {}),
+    ...(receipts.length === 0 ? {} : { receipts: receipts.map(receiptObject) }),
+    ...(refunds.length === 0 ? {} : { refunds: refunds.map(refundObject) }),
+    ...(payment.status !== "confirmed" || accepted.length === 0 ? {} : { acceptedAs: accepted.map(acceptedMoney) })
+  }
+}
+
+const receiptObject = ({ at, confirmations, from, txHash, ...receipt }: ShownReceipt): typeof ReceiptObject.Type => ({
+  ...(txHash === undefined ? {} : { txHash }),
+  ...(from === undefined ? {} : { from: getAddress(from as Hex) }),
+  ...receipt,
+  at: iso(at * 1000),
+  ...(confirmations === undefined ? {} : { confirmations })
+})
+
+const acceptedMoney = ({ amount, chain, currency, id, txHash }: PaymentException): typeof AcceptedMoney.Type => ({
+  ...{ exception: id, chain, currency, amount: `${amount}` },
+  ...(txHash === undefined ? {} : { txHash })
 })
 
 /** The kinds that report a payment's new status. A payment's own `webhookUrl`, and a stream, get all of them. */

@@ -78,6 +78,9 @@ export interface Payment {
   readonly endedAt: number | undefined
   /** The number of its `payment.updated` events. */
   readonly updates: number
+  /** Of its own currency on its chain: what came and is large enough to be credited, and what was sent back of that. */
+  readonly received: bigint
+  readonly refunded: bigint
 }
 
 /** Decimals of what a payment asks for. */
@@ -85,7 +88,10 @@ export const decimalsOfPayment = ({ currency, token }: Pick<Payment, "currency" 
   token?.decimals ?? decimalsOf[currency]
 
 /** A payment to be stored: the store assigns its sequence, its creation head and its due time. */
-export type NewPayment = Omit<Payment, "sequence" | "createdHead" | "dueAt" | "endedAt" | "updates" | "usdValue"> &
+export type NewPayment = Omit<
+  Payment,
+  "sequence" | "createdHead" | "dueAt" | "endedAt" | "updates" | "usdValue" | "received" | "refunded"
+> &
   Partial<Pick<Payment, "usdValue">>
 
 /** Whether it is confirmed, expired or failed: after that only a reorg or an operator changes it. */
@@ -118,6 +124,12 @@ export const PaymentObject = Schema.Struct({
     "Address of the page on which the customer pays, in five languages: a link that needs no key. Whoever has it sees what is to be paid and what has come, and nothing else of yours.",
     { format: "uri" }
   ),
+  received: baseUnits(
+    "What came in the currency asked for on the chain asked for, also too much, too late or not confirmed yet, without transfers that are too small to be credited",
+    "^(0|[1-9][0-9]*)$"
+  ),
+  refunded: baseUnits("What was sent back of that", "^(0|[1-9][0-9]*)$"),
+  kept: baseUnits("`received` less `refunded`", "^(0|[1-9][0-9]*)$"),
   amountReceived: Schema.optionalWith(
     baseUnits(
       "What has come in the currency asked for, on time, confirmed or not; of an ended payment, what was confirmed by then",

@@ -1,4 +1,4 @@
-import { BigDecimal, Option } from "effect"
+import { BigDecimal, Option, Schema } from "effect"
 import type { ChainName, Mode } from "./Chain.ts"
 import type { PaymentId } from "./Ids.ts"
 
@@ -57,6 +57,34 @@ export interface BlockRef {
   readonly hash: string
   /** Unix seconds, as the chain says. */
   readonly time: number
+}
+
+/** What a receipt is taken for. `before`: it came before the payment was made. */
+export const ReceiptKind = Schema.Literal(
+  ...([
+    "credited",
+    "overpaid",
+    "underpaid",
+    "late",
+    "wrong_token",
+    "wrong_chain",
+    "unattributed",
+    "found_late"
+  ] as const),
+  ...(["reorged", "unknown_payment", "too_small", "gas", "before"] as const)
+)
+export type ReceiptKind = typeof ReceiptKind.Type
+
+/** A receipt as it is shown with its payment; `at` in Unix seconds, hashes and addresses in lower case, `amount` in base units. */
+export interface ShownReceipt {
+  readonly txHash: string | undefined
+  readonly from: string | undefined
+  readonly chain: ChainName
+  readonly currency: string
+  readonly amount: string
+  readonly at: number
+  readonly kind: ReceiptKind
+  readonly confirmations: number | undefined
 }
 
 /**

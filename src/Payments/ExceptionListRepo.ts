@@ -43,9 +43,6 @@ export const countOpenOfKind = (db: Db, mode: Mode, kind: ExceptionKind) =>
 /** Maximum number of exceptions that a response shows with a payment. */
 export const shownInAnswers = 100
 
-/** The exceptions of a payment in a response. */
-export const shownWith = (db: Db, payment: PaymentId) => firstOfPayment(db, payment, shownInAnswers)
-
 /** The same for each of several payments, in one query. */
 export const firstOfPayments = (db: Db, payments: ReadonlyArray<PaymentId>, limit: number) =>
   Effect.map(

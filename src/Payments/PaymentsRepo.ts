@@ -51,6 +51,8 @@ export interface PaymentRow {
   readonly failure_reason: FailureReason | null
   readonly ended_at: number | null
   readonly updates: number
+  readonly received: string
+  readonly refunded: string
 }
 
 /** The columns of a `PaymentRow`. */
@@ -58,7 +60,7 @@ export const columns = `sequence, id, checkout_token, account_id, mode, merchant
   (SELECT contract FROM tokens WHERE id = token) AS token_contract,
   (SELECT decimals FROM tokens WHERE id = token) AS token_decimals, chain, address, status, created_at, expires_at, due_at,
   settle_grace, tolerance_bps, floor, created_head, metadata, webhook_url, redirect_url, quote_id, usd_value, amount_received, tx_hash, confirmed_at,
-  failure_reason, ended_at, updates`
+  failure_reason, ended_at, updates, received, refunded`
 
 const tokenOf = ({ token, token_contract, token_decimals }: PaymentRow): Payment["token"] =>
   token === null || token_contract === null || token_decimals === null
@@ -95,7 +97,9 @@ export const fromRow = (row: PaymentRow): Payment => ({
   confirmedAt: row.confirmed_at ?? undefined,
   failureReason: row.failure_reason ?? undefined,
   endedAt: row.ended_at ?? undefined,
-  updates: row.updates
+  updates: row.updates,
+  received: BigInt(row.received),
+  refunded: BigInt(row.refunded)
 })
 
 /**
@@ -162,6 +166,8 @@ export const insert = (payment: NewPayment, source: AddressSource, behind?: numb
         dueAt: row.due_at ?? undefined,
         endedAt: undefined,
         updates: 0,
+        received: 0n,
+        refunded: 0n,
         // Last: fields after such a large spread take 6 µs.
         ...payment,
         usdValue: payment.usdValue
@@ -174,7 +180,7 @@ export const update = (before: Payment, after: Payment, at: number) =>
     const tx = yield* Tx
     yield* tx.run(
       `UPDATE payments SET status = ?, amount_received = ?, tx_hash = ?, confirmed_at = ?, failure_reason = ?, ended_at = ?,
-         updates = ? WHERE id = ?`,
+         updates = ?, received = ?, refunded = ? WHERE id = ?`,
       [
         after.status,
         after.amountReceived?.toString() ?? null,
@@ -183,6 +189,8 @@ export const update = (before: Payment, after: Payment, at: number) =>
         after.failureReason ?? null,
         after.endedAt ?? null,
         after.updates,
+        `${after.received}`,
+        `${after.refunded}`,
         after.id
       ]
     )

@@ -6,9 +6,9 @@ import type { Accounted } from "../Domain/Event.ts"
 import { isEnded, type Payment, PaymentNotPending } from "../Domain/Payment.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { type CommitWith, type Db, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
-import * as ExceptionLists from "./ExceptionListRepo.ts"
 import { dropUndecided } from "./OpenNeedsRepo.ts"
 import * as Repo from "./PaymentsRepo.ts"
+import { shownMoney } from "./shownMoney.ts"
 import { counted, withReceived } from "./statusMachine.ts"
 import { standingOf, storeTransitions } from "./storeTransitions.ts"
 
@@ -51,7 +51,7 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
       const found = yield* find(tx)
       if (found === undefined) return undefined
       const payment = yield* end(found)
-      const cancelled: Accounted = { payment, ...(yield* ExceptionLists.shownWith(tx, payment.id)) }
+      const cancelled: Accounted = { payment, ...(yield* shownMoney(tx, payment.id)) }
       yield* alsoCommit(cancelled)
       return cancelled
     })

@@ -12,12 +12,12 @@ import { sum } from "../Domain/Amount.ts"
 import type { ChainName } from "../Domain/Chain.ts"
 import { type ExceptionContent, isUncorroborated, type PaymentException } from "../Domain/Exception.ts"
 import { isEnded, type Payment } from "../Domain/Payment.ts"
-import type { Receipt } from "../Domain/Receipt.ts"
-import { isStanding, type Refund, type RefundPart } from "../Domain/Refund.ts"
+import type { Receipt, ReceiptKind } from "../Domain/Receipt.ts"
+import { isSentBack, isStanding, type Refund, type RefundPart } from "../Domain/Refund.ts"
 import { apartOf } from "./exceptionContents.ts"
 import { exceptionsOf, unknownMoney } from "./exceptions.ts"
 import { withoutGas, withoutSponsored } from "./gas.ts"
-import { counted, total, withoutSmall } from "./statusMachine.ts"
+import { counted, fitting, total, withoutSmall } from "./statusMachine.ts"
 
 /** What people have decided on the money of an address. */
 export interface Decisions {
@@ -174,6 +174,18 @@ export interface Standing {
    * counts for the payment, what two providers have first. Less what refunds speak for.
    */
   readonly refundable: (chain: ChainName, currency: string) => ReadonlyArray<Refundable>
+  /** What each canonical receipt is taken for, and how much of it counts for the payment, refunds of that apart. */
+  readonly kinds: () => ReadonlyArray<KnownReceipt>
+  /** Of the payment's own currency on its chain, without what is too small to be credited: what came, and what was sent back of it. */
+  readonly sums: { readonly received: bigint; readonly refunded: bigint }
+}
+
+/** A receipt, and what it is taken for. */
+export interface KnownReceipt {
+  readonly receipt: Receipt
+  readonly kind: ReceiptKind
+  /** Base units of it that count for the payment. */
+  readonly credited: bigint
 }
 
 /** Money of one transaction, or seen at one block, that can go back. */
@@ -257,7 +269,56 @@ export const standing = (
       ...ofOne
     ]
   }
-  return { money, receipts, apart, exceptions, refundable }
+  const isOpenPayment = !isEnded(payment.status)
+  const isOwn = ({ chain, currency }: Pick<Receipt, "chain" | "currency">) =>
+    chain === payment.chain && currency === payment.currency
+  const kinds = () => {
+    const due = exceptions()
+    const closed = new Map(stored.map((one) => [one.key, one]))
+    const counts = new Set(isConfirmed || isOpenPayment ? counted(payment, money) : [])
+    const notGas = new Set(withoutGas(payment, all, sponsor))
+    const groups = Arr.groupBy(
+      money.filter(({ canonical }) => canonical),
+      (one) => `${one.chain} ${one.currency} ${pieceOf(one)}`
+    )
+    const found = new Map<Receipt, KnownReceipt>()
+    for (const own of Object.values(groups)) {
+      const [first] = own
+      const isIts = (one: Pick<ExceptionContent, "block" | "chain" | "currency" | "kind" | "txHash">) =>
+        one.kind !== "reorged" &&
+        one.chain === first.chain &&
+        one.currency === first.currency &&
+        pieceIn(one) === pieceOf(first)
+      const isTaken = ({ amount, key }: ExceptionContent) => {
+        const before = closed.get(key)
+        return before !== undefined && isAccepted(before) && amount <= before.amount
+      }
+      const its = stored.filter(isIts)
+      const open = due.filter((one) => isIts(one) && !isTaken(one))
+      const notCounting = its.filter((one) => !isAccepted(one))
+      const returned = sum(notCounting.flatMap((one) => one.refunds.filter(isStanding).map(({ amount }) => amount)))
+      const mayCount = its.some(isAccepted) || own.some((receipt) => counts.has(receipt))
+      let left = mayCount ? atLeastZero(total(own) - total(open) - returned) : 0n
+      const exception = open[0]?.kind ?? its[0]?.kind
+      for (const receipt of own) {
+        const credited = least(left, receipt.amount)
+        left -= credited
+        const kind = counts.has(receipt) && credited > 0n ? "credited" : (exception ?? "before")
+        found.set(receipt, { receipt, kind, credited })
+      }
+    }
+    return all
+      .filter(({ canonical }) => canonical)
+      .map((receipt): KnownReceipt => {
+        const kind = notGas.has(receipt) ? "too_small" : "gas"
+        return found.get(receipt) ?? { receipt, kind, credited: 0n }
+      })
+  }
+  const own = fitting(payment, money).filter(({ canonical }) => canonical)
+  const came = own.filter(({ corroborated }) => corroborated || isOpenPayment)
+  const sent = refunds.filter((one) => isOwn(one) && isSentBack(one))
+  const sums = { received: total(came), refunded: least(total(came), total(sent)) }
+  return { money, receipts, apart, exceptions, refundable, kinds, sums }
 }
 
 /** The exceptions that there should be of money at an address whose payment is lost; `all`: its canonical receipts there. */

@@ -11,12 +11,12 @@ import type { Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { sponsorOf } from "./addresses/WalletsRepo.ts"
-import * as ExceptionLists from "./ExceptionListRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { withoutGas } from "./gas.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import * as Refunds from "./RefundsRepo.ts"
+import { shownMoney } from "./shownMoney.ts"
 import { standing, standingOfLost } from "./standing.ts"
 import { mayComplete, type Step } from "./statusMachine.ts"
 
@@ -27,7 +27,7 @@ const shownInEvents = 10
 const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Payment, step: Step, at: number) {
   const { isDecision, payment: after } = step
   const tx = yield* Tx
-  const shown = yield* ExceptionLists.firstOfPayment(tx, after.id, shownInEvents)
+  const shown = yield* shownMoney(tx, after.id, shownInEvents)
   const kind = after.status === before.status ? "payment.updated" : statusEventOf(after.status)
   yield* outbox.publish(after, at, kind, { ...shown, isDecision })
 })
@@ -37,7 +37,7 @@ export const reportExceptions = Effect.fnUntraced(function* (outbox: Outbox["Typ
   const tx = yield* Tx
   const changed = yield* Exceptions.report(payment.id)
   if (changed.length === 0) return
-  const shown = yield* ExceptionLists.firstOfPayment(tx, payment.id, shownInEvents)
+  const shown = yield* shownMoney(tx, payment.id, shownInEvents)
   for (const exception of changed) {
     yield* outbox.publish(payment, at, "payment.exception", { ...shown, exception })
   }
@@ -80,10 +80,14 @@ export const storeTransitions = Effect.fnUntraced(function* (
   { decide = () => Effect.void, payment, receiptsChanged, steps }: Change,
   at: number
 ) {
-  const last = steps.at(-1)
+  const { received, refunded } = receiptsChanged ? (yield* standingOf(payment)).sums : payment
+  const isSame = received === payment.received && refunded === payment.refunded
+  const due = steps.length > 0 || isSame ? steps : [{ payment, announced: false }]
+  const stated = due.map((step) => ({ ...step, payment: { ...step.payment, received, refunded } }))
+  const last = stated.at(-1)
   const after = last?.payment ?? payment
   let before = payment
-  for (const step of steps.slice(0, -1)) {
+  for (const step of stated.slice(0, -1)) {
     yield* storeState(before, step.payment, at)
     if (step.announced) yield* publish(outbox, before, step, at)
     before = step.payment
@@ -92,6 +96,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   const mayDiffer = receiptsChanged || after.status !== payment.status
   const opened = mayDiffer ? yield* syncExceptions(after, at) : []
   yield* decide(opened)
+  if (mayDiffer) yield* classify(after)
   // The event of the last state reports the exceptions that come with it.
   if (last?.announced === true) yield* publish(outbox, before, last, at)
   if (mayDiffer) yield* reportExceptions(outbox, after, at)
@@ -114,7 +119,13 @@ export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   return { ...stands, stored: exceptions, refunds }
 })
 
-/** Updates a payment's exceptions to its money. Gives those that were opened. `at` in Unix milliseconds. */
+/** Stores what a payment's receipts are taken for. */
+const classify = Effect.fnUntraced(function* (payment: Payment) {
+  const { kinds } = yield* standingOf(payment)
+  yield* Receipts.setKinds(kinds().map(({ receipt, ...is }) => ({ ...receipt, ...is })))
+})
+
+/** Updates a payment's exceptions to its money. Gives the exceptions that were opened. `at` in Unix milliseconds. */
 const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number) {
   const { exceptions, stored } = yield* standingOf(payment)
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }

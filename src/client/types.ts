@@ -25,6 +25,21 @@ export type EventKind =
   | "payment.updated"
   | "payment.exception"
 
+export type ReceiptKind =
+  | "credited"
+  | "overpaid"
+  | "underpaid"
+  | "late"
+  | "wrong_token"
+  | "wrong_chain"
+  | "unattributed"
+  | "found_late"
+  | "reorged"
+  | "unknown_payment"
+  | "too_small"
+  | "gas"
+  | "before"
+
 export type RefundStatus = "noted" | "begun" | "seen" | "final" | "not_found" | "failed"
 
 export type ExceptionKind =
@@ -70,6 +85,12 @@ export interface Payment {
   readonly metadata: Metadata
   /** Address of the page on which the customer pays, in five languages: a link that needs no key. Whoever has it sees what is to be paid and what has come, and nothing else of yours. */
   readonly checkoutUrl: string
+  /** What came in the currency asked for on the chain asked for, also too much, too late or not confirmed yet, without transfers that are too small to be credited, in the smallest unit of the token: wei for ETH, millionths for USDC. */
+  readonly received: string
+  /** What was sent back of that, in the smallest unit of the token: wei for ETH, millionths for USDC. */
+  readonly refunded: string
+  /** `received` less `refunded`, in the smallest unit of the token: wei for ETH, millionths for USDC. */
+  readonly kept: string
   /** What has come in the currency asked for, on time, confirmed or not; of an ended payment, what was confirmed by then, in the smallest unit of the token: wei for ETH, millionths for USDC. */
   readonly amountReceived?: string
   /** Hash of the first transaction that was seen; once confirmed, of the one that completed the amount. From `detecting` on. */
@@ -96,6 +117,12 @@ export interface AccountedPayment extends Payment {
   readonly redirectUrl?: string
   /** Money that came and does not fit, when there is any. What is open comes first, and of that `found_late` and `reorged`; at most 100, and 10 in an event. */
   readonly exceptions?: ReadonlyArray<PaymentException>
+  /** What came to the payment's address, on any chain, oldest first, where anything did; with one payment and in events. At most 100, and 10 in an event: the newest. */
+  readonly receipts?: ReadonlyArray<Receipt>
+  /** What goes back of it, oldest first, where anything does; with one payment and in events. */
+  readonly refunds?: ReadonlyArray<Refund>
+  /** Of a confirmed payment: money that does not fit it and was accepted by hand, such as another token or another chain. What it asked for is in `kept` alone. */
+  readonly acceptedAs?: ReadonlyArray<AcceptedMoney>
   /** Set when there are more than are shown: `GET /v1/exceptions?payment=` lists them all. */
   readonly moreExceptions?: true
 }
@@ -160,6 +187,40 @@ export interface RefundedPart {
   readonly note?: string
   /** When it was recorded. ISO 8601, UTC, with milliseconds. */
   readonly refundedAt: string
+}
+
+/** Money that came to a payment's address. */
+export interface Receipt {
+  /** The transaction; absent where no node can tell it. */
+  readonly txHash?: string
+  /** Who sent it, in EIP-55 form, where that is known. */
+  readonly from?: string
+  /** The chain that it came on. */
+  readonly chain: Chain
+  /** What came. */
+  readonly currency: string
+  /** How much, in the smallest unit. */
+  readonly amount: string
+  /** The time of its block. ISO 8601, UTC, with milliseconds. */
+  readonly at: string
+  /** `credited`: it counts for the payment, all or a part of it. `too_small`: below what is credited. `gas`: the operator sent it to pay for collecting. `before`: it came before the payment. The others are as of exceptions. */
+  readonly kind: ReceiptKind
+  /** Blocks from its own to the head that was read, its own included. */
+  readonly confirmations?: number
+}
+
+/** Money that was accepted by hand. */
+export interface AcceptedMoney {
+  /** The exception that was accepted. */
+  readonly exception: string
+  /** The chain that the money is on. */
+  readonly chain: Chain
+  /** What came. */
+  readonly currency: string
+  /** How much, in the smallest unit of that. */
+  readonly amount: string
+  /** The transaction that brought it, where that is known. */
+  readonly txHash?: string
 }
 
 /** Money that fits no payment and needs a person. */

@@ -15,6 +15,7 @@ const payment: PlanOptions["payment"] = {
   createdAt: "2026-01-31T12:00:00.000Z",
   expiresAt,
   metadata: {},
+  ...{ received: "0", refunded: "0", kept: "0" },
   checkoutUrl: "http://127.0.0.1/pay/AZwT7J4AqB3xLk9TzW5cVn2mHf8RdQ"
 }
 

@@ -39,6 +39,8 @@ export const somePayment = (over: Partial<Payment> = {}): Payment => ({
   dueAt: undefined,
   endedAt: undefined,
   updates: 0,
+  received: 0n,
+  refunded: 0n,
   ...over
 })
 

@@ -92,6 +92,8 @@ export const payments = [
     failure_reason TEXT,
     ended_at INTEGER,
     updates INTEGER NOT NULL DEFAULT 0 CHECK (updates >= 0),
+    received TEXT NOT NULL DEFAULT '0' CHECK (received NOT GLOB '*[^0-9]*' AND received <> ''),
+    refunded TEXT NOT NULL DEFAULT '0' CHECK (refunded NOT GLOB '*[^0-9]*' AND refunded <> ''),
     UNIQUE (account_id, mode, merchant_ref),
     UNIQUE (wallet, wallet_index),
     CHECK ((status = 'confirmed') = (confirmed_at IS NOT NULL) OR failure_reason IS 'reorged'),
