@@ -100,7 +100,9 @@ export const RefundObject = Schema.Struct({
   id: text("Identifier of the refund.", idPattern("ref")),
   payment: Schema.optionalWith(text("The payment whose money it sends back.", idPattern("pay")), optional),
   exceptions: Schema.optionalWith(
-    Schema.Array(text("An exception whose money it sends back.", idPattern("exc"))),
+    Schema.Array(text("An exception.", idPattern("exc"))).annotations({
+      description: "The exceptions whose money it sends back, where there are any."
+    }),
     optional
   ),
   status: RefundStatus.annotations({

@@ -141,6 +141,7 @@ export interface Refund {
   readonly id: string
   /** The payment whose money it sends back. */
   readonly payment?: string
+  /** The exceptions whose money it sends back, where there are any. */
   readonly exceptions?: ReadonlyArray<string>
   /** `noted`: recorded; the chain has not shown it yet, or no transaction was named. `begun`: signed transfers are being sent. `seen`: the chain has it, without the confirmations yet. `final`: the chain has it for good. `not_found`: the chain has no such transaction: name the right one, or drop the refund. `failed`: see `problem`; the money is open again. */
   readonly status: RefundStatus

@@ -66,6 +66,7 @@ describe("the OpenAPI document", () => {
   it("has the possible errors of each operation", () => {
     const statuses = operations.map(([method, path, { responses }]) => `${method} ${path} ${Object.keys(responses)}`)
     expect(statuses.sort()).toEqual([
+      "delete /v1/refunds/{id} 200,400,401,403,404,405,409,429,503,default",
       "delete /v1/webhooks/{id} 200,400,401,403,404,405,429,503,default",
       "get /healthz 200,400,405,503,default",
       "get /openapi.json 200,304,400,405,503,default",
@@ -77,14 +78,17 @@ describe("the OpenAPI document", () => {
       "get /v1/ledger 200,400,401,403,405,429,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
+      "get /v1/refunds 200,400,401,403,405,429,503,default",
+      "get /v1/refunds/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/webhooks 200,400,401,403,405,429,503,default",
+      "patch /v1/refunds/{id} 200,400,401,403,404,405,409,413,415,422,429,503,default",
       "patch /v1/webhooks/{id} 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/deliveries/redeliver 200,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/deliveries/{id}/redeliver 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/exceptions/{id}/resolve 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/payments 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/payments/{id}/cancel 200,400,401,403,404,405,409,413,415,422,429,503,default",
-      "post /v1/payments/{id}/refund 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
+      "post /v1/payments/{id}/refunds 201,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/quotes 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/webhooks 201,400,401,403,405,409,413,415,422,429,503,507,default"
     ])

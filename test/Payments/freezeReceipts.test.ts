@@ -154,10 +154,10 @@ test("the kind of a receipt and what it credits are written where they change", 
         return (yield* (yield* Tx).get<{ count: number }>("SELECT changes() AS count"))?.count
       })
     )
-  expect([yield* set(120, "credited", 400n), yield* set(120, "credited", 400n)]).toEqual([1, 0])
-  expect(yield* set(120, "credited", 300n)).toBe(1)
+  expect([yield* set(120, "late", 400n), yield* set(120, "late", 400n)]).toEqual([1, 0])
+  expect(yield* set(120, "late", 300n)).toBe(1)
   expect(yield* rows("SELECT kind, credited, account_id FROM receipts ORDER BY block_number")).toEqual([
-    { kind: "credited", credited: "300", account_id: "default" },
-    { kind: null, credited: null, account_id: "default" }
+    { kind: "late", credited: "300", account_id: "default" },
+    { kind: "credited", credited: "500", account_id: "default" }
   ])
 })

@@ -207,6 +207,7 @@ export const RefundsApi = HttpApiGroup.make("refunds")
       .addSuccess(RefundObject)
       .addError(errorBody("NOT_FOUND"))
       .addError(errorBody("REFUND_SETTLED"))
+      .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")
   )
   .add(

@@ -60,6 +60,7 @@ export const refundHandlers = Effect.gen(function* () {
   const reader = yield* Reader
   const cursors = makeCursors(yield* Secrets)
   const services = yield* Effect.context<Deciding>()
+  const shown = (refund: Refund) => answer(refundObject(refund))
   const refunded = ({ refund }: Refunded) =>
     answer(refundObject(refund), { headers: { location: `/v1/refunds/${refund.id}` } })
 
@@ -83,20 +84,17 @@ export const refundHandlers = Effect.gen(function* () {
 
     get: ({ key, path: { id } }) =>
       Effect.flatMap(ownRefund(reader, key, id), (found) =>
-        found === undefined ? notFound("refund") : Effect.succeed(answer(refundObject(found)))
+        found === undefined ? notFound("refund") : Effect.succeed(shown(found))
       ),
 
-    name: ({ key, path: { id }, payload: { txHash } }) =>
-      nameOwnRefund(keyActor(key), key, id, txHash).pipe(
-        Effect.map((named) => answer(refundObject(named))),
+    name: ({ key, path: { id }, payload: { txHash }, storeReplay }) =>
+      nameOwnRefund(keyActor(key), key, id, txHash, storeReplayAs(storeReplay, shown)).pipe(
+        Effect.map(shown),
         Effect.provide(services)
       ),
 
     drop: ({ key, path: { id } }) =>
-      dropOwnRefund(keyActor(key), key, id).pipe(
-        Effect.map((dropped) => answer(refundObject(dropped))),
-        Effect.provide(services)
-      )
+      dropOwnRefund(keyActor(key), key, id).pipe(Effect.map(shown), Effect.provide(services))
   }
   return handlers
 })

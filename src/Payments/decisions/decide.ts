@@ -17,7 +17,7 @@ import type {
 import type { Refund, RefundSettled, RefundUnderWay } from "../../Domain/Refund.ts"
 import { type Act, type Actor, audited, type Note } from "../../Operations/auditLog.ts"
 import { Settings } from "../../Settings.ts"
-import type { CommitWith, Tx } from "../../Sql.ts"
+import type { CommitWith } from "../../Sql.ts"
 import type { RefundBody, ResolveBody } from "./Api.ts"
 import { accept, type Made, type Subject } from "./accept.ts"
 import { dropRefund, nameRefund, noteRefund, type Refunded } from "./refund.ts"
@@ -110,10 +110,14 @@ export const refundPayment = (
     })
   ).pipe(Effect.catchTags({ ...refusals, RefundUnderWay: settled.RefundUnderWay }))
 
-type AlsoStored = (refund: Refund) => Effect.Effect<void, ApiError, Tx>
-
 /** Names the transaction of an owner's refund. */
-export const nameOwnRefund = (actor: Actor, owner: Owner, id: string, txHash: string, alsoCommit?: AlsoStored) =>
+export const nameOwnRefund = (
+  actor: Actor,
+  owner: Owner,
+  id: string,
+  txHash: string,
+  alsoCommit?: CommitWith<Refund>
+) =>
   audited(actor, { act: "payments refunded", detail: { id, tx: txHash } }, () =>
     Effect.flatMap(nameRefund(id, owner, txHash, alsoCommit), (named) =>
       named === undefined ? notFound("refund") : Effect.succeed(named)
