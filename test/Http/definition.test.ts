@@ -9,7 +9,8 @@ import { makeRouter } from "../../src/Http/routes.ts"
 const handle = () => Effect.succeed(answer({}))
 const handlers = {
   payments: { create: handle, get: handle, list: handle, cancel: handle },
-  exceptions: { list: handle, resolve: handle, refund: handle },
+  exceptions: { list: handle, resolve: handle },
+  refunds: { create: handle, list: handle, get: handle, name: handle, drop: handle },
   ledger: { list: handle },
   webhooks: { create: handle, list: handle, change: handle, remove: handle },
   deliveries: { list: handle, get: handle, redeliverSome: handle, redeliver: handle },
@@ -35,7 +36,11 @@ it("the definition declares the permission of each endpoint", () => {
     "POST /v1/payments/:id/cancel payments:write",
     "GET /v1/exceptions exceptions:read",
     "POST /v1/exceptions/:id/resolve exceptions:write",
-    "POST /v1/payments/:id/refund exceptions:write",
+    "POST /v1/payments/:id/refunds exceptions:write",
+    "GET /v1/refunds exceptions:read",
+    "GET /v1/refunds/:id exceptions:read",
+    "PATCH /v1/refunds/:id exceptions:write",
+    "DELETE /v1/refunds/:id exceptions:write",
     "GET /v1/ledger payments:read",
     "POST /v1/webhooks webhooks:write",
     "GET /v1/webhooks webhooks:read",

@@ -63,6 +63,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       expiresAt,
       metadata,
+      ...{ received: "0", refunded: "0", kept: "0" },
       checkoutUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:8080\/pay\/[A-Za-z0-9_-]{30}$/),
       tokenContract,
       chainId: 31337,
