@@ -230,7 +230,7 @@ export interface PaymentException {
   readonly id: string
   /** The payment whose address the money came to. */
   readonly payment: string
-  /** `overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled, and what was sent back of an open one's money. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it. */
+  /** `overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it. */
   readonly kind: ExceptionKind
   /** The chain that the money is on. */
   readonly chain: Chain

@@ -54,7 +54,9 @@ const ofOthers: Readonly<Record<string, string>> = {
   receipts: "the sender of money pays the chain for it",
   collected: "one of each transfer of a broadcast, which the operator makes",
   gas: "one of each transaction of a broadcast, which the operator makes",
-  exceptions: "one of each transaction that somebody paid; a hundred refunds of each, with notes of 500 characters",
+  exceptions: "one of each transaction that somebody paid",
+  refunds: "a hundred of each payment that somebody paid, with notes of 500 characters",
+  refund_parts: "of refunds",
   gap_addresses: "after the restoration of a backup",
   gap_looks: "after the restoration of a backup"
 }

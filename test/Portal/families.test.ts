@@ -10,7 +10,7 @@ import { furnishedShop, openShop, portalApp } from "./shop.ts"
 
 /** Everything that the forms change. */
 const stored = Effect.forEach(
-  ["accounts", "api_keys", "deliveries", "endpoints", "exceptions", "payments", "people"],
+  ["accounts", "api_keys", "deliveries", "endpoints", "exceptions", "payments", "people", "refunds"],
   (table) => rows(`SELECT * FROM ${table}`),
   { concurrency: 1 }
 )
@@ -137,6 +137,7 @@ liveSuite(portalApp, "the pages and forms of an account", (test, it) => {
       ["payments", "merchant_ref", ""],
       ["payments", "redirect_url", "https://shop.example/"],
       ["exceptions", "note", "</textarea>"],
+      ["refunds", "note", ""],
       ["people", "name", ""]
     ] as const) {
       yield* execute(`UPDATE ${table} SET ${column} = ? || ? WHERE account_id = ?`, [before, evil, account])
@@ -159,6 +160,8 @@ liveSuite(portalApp, "the pages and forms of an account", (test, it) => {
     for (const [form, typed] of Object.entries({
       "/payments/new": { merchantRef: evil, amount: evil, asset: evil },
       "/exceptions/:id/refund": { amount: evil, note: evil },
+      "/payments/:id/refund": { amount: evil, reason: evil },
+      "/refunds/:id": { txHash: evil },
       "/keys": { id: newApiKeyId(), name: evil },
       "/webhooks": { id: newEndpointId(), url: evil },
       "/people": { name: evil },

@@ -141,7 +141,7 @@ liveSuite(portalApp, "with the keyboard alone", (test) => {
     await to(/^Transaction/)
     await paste(`0x${"cd".repeat(32)}`)
     await open("Record the refund")
-    expect(await page.getByRole("status").first().textContent()).toBe("It was noted as sent back.")
+    expect(await page.getByRole("status").first().textContent()).toBe("The refund was recorded.")
   })
 
   test("the payments of the last month are exported", function* () {

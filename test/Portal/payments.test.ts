@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Either, Exit, Stream, TestClock } from "effect"
+import { getAddress, type Hex } from "viem"
 import { defaultAccount } from "../../src/Auth.ts"
 import { iso } from "../../src/lib/moment.ts"
 import { csvLine } from "../../src/lib/text.ts"
@@ -14,7 +15,7 @@ import { liveSuite, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import { portalStore } from "./room.ts"
-import { admin, crowdSql, home, makePayment, portalApp, somebody } from "./shop.ts"
+import { admin, crowdSql, home, makePayment, portalApp, somebody, viewer } from "./shop.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -213,31 +214,72 @@ liveSuite(portalApp, "the portal's payments", (test) => {
     expect(yield* created("today&createdAfter=2020-01-01")).toHaveLength(5)
   })
 
-  test("have refunds recorded while they are open, and ask for that money again", function* () {
+  test("have refunds recorded, which count no more, each with its receiver, transaction and note", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment()
     const page = `${home}/payments/${id}`
-    expect((yield* ada.get(page)).text).not.toContain("Note a refund")
+    expect((yield* ada.get(page)).text).not.toContain("Record a refund")
     yield* storeMoneyFor(id, "20000000")
-    expect((yield* ada.get(page)).text).toContain(`<a href="${page}/refund">Note a refund</a>`)
-    expect((yield* ada.get(`${page}/refund`)).text).toContain("20.00 USDC have come for it")
+    expect((yield* ada.get(page)).text).toContain(`<a href="${page}/refund">Record a refund</a>`)
     for (const [fields, problem] of [
+      [{}, "Amount is required"],
       [{ amount: "a lot" }, "must be a number above zero"],
       [{ amount: "20.000001" }, "must be at most 20000000"],
-      [{ amount: "5", txHash: "0x1" }, "must be a transaction's hash"]
+      [{ amount: "5", txHash: "0x1" }, "must be a transaction's hash"],
+      [{ amount: "5", to: "0x1" }, "Receiver must be an address"]
     ] as const) {
       const refused = yield* ada.post(`${page}/refund`, fields)
       expect(refused).toMatchObject({ status: 400, text: expect.stringContaining(problem) })
-      expect(refused.text).toContain(`value="${fields.amount}"`)
+      if ("amount" in fields) expect(refused.text).toContain(`value="${fields.amount}"`)
     }
-    const noted = yield* ada.post(`${page}/refund`, { amount: "5", note: "half of it" })
+    const to = `0x${"Ab".repeat(20)}`
+    const noted = yield* ada.post(`${page}/refund`, { amount: "5", to, reason: "half of it" })
     expect(noted.headers.location).toBe(`${page}?done=refunded`)
     const after = (yield* ada.get(`${page}?done=refunded`)).text
-    expect(after).toContain("It was noted as sent back.")
+    expect(after).toContain("The refund was recorded.")
+    expect(after).toMatch(/5\.00 USDC<\/span> <span class="badge info">noted</)
+    expect(after).toContain(getAddress(to.toLowerCase() as Hex))
+    expect(after).toContain("<dt>Note</dt><dd>half of it</dd>")
     expect(yield* rows("SELECT status, amount_received FROM payments WHERE id = ?", [id])).toEqual([
       { status: "detecting", amount_received: "15000000" }
     ])
     expect((yield* acts).at(-1)).toMatchObject({ who: expect.stringContaining("Ada"), act: "payments refunded" })
+    // A confirmed payment is refunded too, and stays so.
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, ended_at = 1 WHERE id = ?", [id])
+    expect((yield* ada.post(`${page}/refund`, { amount: "15", txHash: hash("e") })).status).toBe(303)
+    const nothing = yield* ada.post(`${page}/refund`, { amount: "1" })
+    expect(nothing).toMatchObject({ status: 409, text: expect.stringContaining("No USDC on base") })
+    expect(yield* rows("SELECT status FROM payments WHERE id = ?", [id])).toEqual([{ status: "confirmed" }])
+  })
+
+  test("have the transactions of their refunds named, and those dropped that were not sent", function* () {
+    const ada = yield* admin
+    const { id } = yield* makePayment()
+    const page = `${home}/payments/${id}`
+    yield* storeMoneyFor(id, "20000000")
+    yield* ada.post(`${page}/refund`, { amount: "5" })
+    const [[refund = ""] = []] = [...(yield* ada.get(page)).text.matchAll(/ref_[\w-]+/g)]
+    const one = `${home}/refunds/${refund}`
+    for (const form of [one, `${one}/drop`]) {
+      expect((yield* ada.get(page)).text).toContain(`action="${form}"`)
+      expect((yield* (yield* viewer).get(page)).text).not.toContain(`action="${form}"`)
+    }
+    const wrong = yield* ada.post(one, { txHash: "0x12" })
+    expect(wrong).toMatchObject({
+      status: 400,
+      text: expect.stringContaining("Transaction must be a transaction's hash")
+    })
+    expect(wrong.text).toContain('value="0x12"')
+    expect((yield* ada.post(one, { txHash: hash("E") })).headers.location).toBe(`${page}?done=named`)
+    expect((yield* ada.get(page)).text).toContain(hash("e"))
+    expect((yield* ada.post(`${one}/drop`)).headers.location).toBe(`${page}?done=dropped`)
+    const dropped = (yield* ada.get(page)).text
+    expect(dropped).toMatch(/<span class="badge bad">failed.*<dt>Problem<\/dt><dd>it was dropped by hand/s)
+    expect(dropped).not.toContain(`action="${one}"`)
+    expect((yield* acts).map(({ act }) => act).slice(-2)).toEqual(["payments refunded", "refunds drop"])
+    // It has changed since the form was read.
+    const late = yield* ada.post(one, { txHash: hash("f") })
+    expect(late).toMatchObject({ status: 409, text: expect.stringContaining("its transaction stays as it is") })
   })
 
   test("are cancelled while they are open, with a row in the audit log", function* () {

@@ -58,6 +58,8 @@ it("what changes something is for its role, and what can do most harm asks for a
       ...[
         "/payments/:id/cancel",
         "/payments/:id/refund",
+        "/refunds/:id",
+        "/refunds/:id/drop",
         "/webhooks",
         "/webhooks/:id",
         "/webhooks/:id/delete",

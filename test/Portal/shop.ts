@@ -105,6 +105,12 @@ export const furnishedShop = Effect.gen(function* () {
   const payments = yield* shop.pay("1")
   yield* failOnce(payments)
   const exceptions = yield* storeLateMoney(payments, 1_000_000 + shops)
+  const refunds = `ref_${shops}`
+  yield* execute(
+    `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at)
+     SELECT ?, id, account_id, mode, lower(address), chain, currency, '1', 'noted', 1, 1 FROM payments WHERE id = ?`,
+    [refunds, payments]
+  )
   const requests = `req_${shops}`
   yield* execute(
     `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us)
@@ -116,7 +122,7 @@ export const furnishedShop = Effect.gen(function* () {
      FROM api_keys JOIN deliveries USING (account_id) WHERE account_id = ?`,
     [shop.account]
   )
-  const ids: Readonly<Record<string, string>> = { ...found, exceptions, payments, requests, webhooks }
+  const ids: Readonly<Record<string, string>> = { ...found, exceptions, payments, refunds, requests, webhooks }
   const path = (of: string, base = shop.base) =>
     base + of.replace(/^\/(\w+)\/:id/, (_, name) => `/${name}/${ids[name]}`)
   return { ...shop, ids, path }

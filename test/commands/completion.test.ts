@@ -31,7 +31,7 @@ it("bash completes the words and the options of a command, and zsh and fish have
   expect(complete("tilld", "webh")).toContain("webhooks")
   expect(complete("tilld", "keys", "r")).toEqual(expect.arrayContaining(["revoke", "roll"]))
   expect(complete("tilld", "payments", "refunded", "--")).toEqual(
-    expect.arrayContaining(["--exception", "--counted", "--amount", "--tx", "--note", "--json"])
+    expect.arrayContaining(["--amount", "--currency", "--chain", "--to", "--tx", "--note", "--json"])
   )
   for (const shell of ["bash", "zsh", "fish"]) expect(completion(shell)).not.toMatch(/wizard|log-level/)
   expect(completion("zsh")).toMatch(/^#compdef tilld/)
@@ -49,6 +49,9 @@ it("the man page has the command of each operation", () => {
     "accounts shop show",
     "addresses received",
     "health",
+    "sweep account",
+    "sweep begin",
+    "sweep owed",
     "sweep read",
     "sweep record",
     "tokens",

@@ -22,9 +22,9 @@ const rows = `
   INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
   VALUES ('base', 'test', 1, 150, '0xc', 0, 1);
   INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-    payment_id, canonical, corroborated, seen_at)
+    sender, payment_id, canonical, corroborated, seen_at)
   VALUES ('base', 'test', '0xb', '0x0000000000000000000000000000000000000001', 'tx:0', 101, 9000, '0xlate', 'ETH', '1000',
-    '${paymentId(1)}', 1, 1, 3000);
+    '0x${"7".repeat(40)}', '${paymentId(1)}', 1, 1, 3000);
   INSERT INTO exceptions (id, address, key, payment_id, account_id, wallet, wallet_index, kind, chain, mode, tx_hash, sender,
     currency, amount, opened_at)
   VALUES ('exc_1', '0x0000000000000000000000000000000000000001', 'late:base:0xlate:ETH', '${paymentId(1)}', 'default', 'w', 1,
@@ -90,11 +90,11 @@ liveTest("payments accept and refunded: one exception alone, by its own ID, and 
     exceptions: [
       expect.objectContaining({ id: "exc_1", amount: "600", amountRefunded: "400", resolutionTxHash: sent })
     ],
-    closed: [expect.objectContaining({ id: "exc_1", amount: "400" })]
+    refund: expect.objectContaining({ exceptions: ["exc_1"], amount: "400", txHash: sent, reason: "half of it" })
   })
   const shown = (yield* tilld("payments", "show", paymentId(1))).stdout
   expect(shown).toContain(`from 0x${"7".repeat(40)}  at m/44'/60'/3'/0/1`)
-  expect(shown).toContain(`by ${sent}  (half of it)`)
+  expect(shown).toContain(`by ${sent}\n`)
   const accepted = yield* json("payments", "accept", "exc_1", "--note", "fine")
   expect(accepted).toMatchObject({
     payment: { status: "confirmed", txHash: "0xlate" },
@@ -113,31 +113,42 @@ liveTest("payments refunded: closed, and nothing to do the second time", functio
   })
   expect(yield* json("payments", "exceptions")).toEqual([])
   const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
-  expect(again).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("no open exception") })
+  expect(again).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringContaining("can be sent back: what came was sent back")
+  })
 })
 
 liveTest(
-  "payments refunded: part of it by its amount, the rest by its exception, each printed as it was",
+  "payments refunded: part of it by its amount, the rest by its exception, named later, dropped and listed",
   function* () {
     const { json, tilld } = yield* withRows
     const part = yield* json("payments", "refunded", paymentId(1), "--amount", "400")
     expect(part).toMatchObject({
-      closed: [{ id: "exc_1", kind: "late", amount: "400", currency: "ETH", txHash: "0xlate" }],
+      refund: { payment: paymentId(1), exceptions: ["exc_1"], amount: "400", currency: "ETH", status: "noted" },
       exceptions: [{ ...open, amount: "600", amountRefunded: "400" }]
     })
     expect((yield* tilld("payments", "show", paymentId(1))).stdout).toContain(
       "after 0.000000000000000400 ETH that were sent back"
     )
-    const rest = yield* tilld("payments", "refunded", paymentId(1), "--exception", "exc_1")
+    const rest = yield* tilld("payments", "refunded", "exc_1")
     expect(rest).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/sent back:\n {2}exc_1 {2}late {2}0\.000000000000000600 ETH {2}0xlate\n/)
+      stdout: expect.stringMatching(
+        /^refund: .* {2}noted {2}ref_.* {2}600 base units of ETH {2}base {2}no transaction\n/
+      )
     })
     expect(yield* json("payments", "show", paymentId(1))).toMatchObject({
       exceptions: [{ ...open, resolution: "refunded" }]
     })
     const accepted = yield* tilld("payments", "accept", paymentId(1), "--json")
     expect(accepted).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("was sent back") })
+    const txHash = `0x${"c".repeat(64)}`
+    expect(yield* json("payments", "refunded", part.refund.id, "--tx", txHash)).toMatchObject({ refund: { txHash } })
+    expect(yield* json("refunds", "drop", part.refund.id)).toMatchObject({ id: part.refund.id, status: "failed" })
+    expect(yield* json("payments", "exceptions")).toMatchObject([{ ...open, amount: "400", amountRefunded: "600" }])
+    expect(yield* json("refunds", "list", "--mode", "test", "--status", "failed")).toMatchObject([{ txHash }])
   }
 )
 
@@ -235,23 +246,20 @@ liveTest("payments refunded: of what counts for an open payment, by its amount a
   )
   const refund = ["payments", "refunded", id, "--tx", `0x${"A".repeat(64)}`, "--note", "changed her mind"]
   for (const [reason, ...args] of [
-    ["say with --amount how much you sent back", ...refund],
-    ["--amount must be at most 5", ...refund, "--amount", "6"],
-    ["exc_1 is an exception", "payments", "refunded", "exc_1", "--counted"]
+    ["--amount must be given: at most 5 ETH on base", ...refund],
+    ["--amount must be at most 5", ...refund, "--amount", "6"]
   ] as const) {
     expect((yield* tilld(...args, "--json")).stderr, reason).toContain(reason)
   }
-  const noted = yield* json(...refund, "--amount", "5", "--counted")
+  const noted = yield* json(...refund, "--amount", "5")
   expect(noted).toMatchObject({
     payment: { status: "pending" },
-    closed: [{ kind: "underpaid", amount: "5", txHash: "0xcame" }],
-    exceptions: [{ resolution: "refunded", resolutionTxHash: `0x${"a".repeat(64)}`, note: "changed her mind" }]
+    refund: { amount: "5", txHash: `0x${"a".repeat(64)}`, reason: "changed her mind" },
+    exceptions: []
   })
   expect(noted.payment).not.toHaveProperty("amountReceived")
   expect(yield* json(...refund, "--amount", "5")).toMatchObject({ payment: noted.payment })
-  expect((yield* tilld("payments", "refunded", id, "--amount", "5", "--counted")).stderr).toContain(
-    "No money counts for"
-  )
+  expect((yield* tilld("payments", "refunded", id, "--amount", "5")).stderr).toContain("No ETH on base of")
 })
 
 liveTest("payments cancel: a pending payment expires, the same again, and no other does", function* () {
@@ -283,13 +291,13 @@ liveTest("a decision that is not possible ends with its reason", function* () {
     [1, "There is no payment", "refunded", "pay_none"],
     [1, "There is no exception exc_none", "accept", "exc_none"],
     [1, "There is no exception exc_none", "refunded", "exc_none"],
-    [1, "exc_1 is one alone", "refunded", "exc_1", "--exception", "exc_2"],
+    [1, "There is no refund ref_none", "refunded", "ref_none", "--tx", hash],
+    [1, "--tx must be given", "refunded", "ref_none"],
     [1, "--tx must be 0xlate", "accept", "exc_1", "--tx", hash],
     [1, "--amount must be at most 1000", "refunded", "exc_1", "--amount", "1001"],
     [2, "--note must have", "accept", "exc_1", "--note", ""],
     [2, "--tx must be", "refunded", "exc_1", "--tx", "0x1"],
     [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],
-    [1, "has no exception exc_2", "refunded", paymentId(1), "--exception", "exc_2"],
     [1, "There is no payment pay_none", "exceptions", "--payment", "pay_none"],
     [1, "There is no exception exc_none", "exceptions", "--after", "exc_none"],
     [2, "--tx must be", "accept", paymentId(1), "--tx", "0x1"],

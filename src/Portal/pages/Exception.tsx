@@ -1,13 +1,12 @@
 /** One exception, and the decision on it: accepted, or refunded. Deciding needs a fresh proof of identity. */
-import { Effect, Either, Schema } from "effect"
+import { Effect, Either } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
 import type { Owner } from "../../Domain/Account.ts"
-import { type ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
+import { type ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
-import { problemsOf } from "../../Http/validationProblems.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { ResolveBody } from "../../Payments/decisions/Api.ts"
 import { decide } from "../../Payments/decisions/decide.ts"
@@ -15,7 +14,7 @@ import { byId } from "../../Payments/ExceptionsRepo.ts"
 import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Reader, type Writer } from "../../Sql.ts"
-import { amountRule, baseUnitsOf, problemsOfRefusal } from "../components/amountField.ts"
+import { bodyOfForm, problemsOfRefusal } from "../components/amountField.ts"
 import { moneyText, Notice } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
@@ -71,36 +70,6 @@ const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (view
   return yield* page(viewer, found, {})
 })
 
-const decode = Schema.decodeUnknownEither(ResolveBody, { errors: "all" })
-
-const amountProblem = (text: string, exception: PaymentException, decimals: number): string | undefined => {
-  const units = baseUnitsOf(text, decimals)
-  if (units === undefined || units === "0") return amountRule(decimals)
-  if (BigInt(units) <= exception.amount) return undefined
-  return `must be at most ${moneyText(exception.amount, exception.currency, decimals)}, which is what is open`
-}
-
-/** What was typed, as the API takes it: the amount in base units. */
-const bodyOf = (
-  action: Action,
-  { amount, note, txHash }: Record<string, string>,
-  exception: PaymentException,
-  decimals: number
-): Either.Either<typeof ResolveBody.Type, ReadonlyArray<FieldProblem>> => {
-  const wrongAmount = amount === undefined ? undefined : amountProblem(amount, exception, decimals)
-  const decoded = decode({
-    action,
-    ...(amount === undefined || wrongAmount !== undefined ? {} : { amount: baseUnitsOf(amount, decimals) }),
-    ...(note === undefined ? {} : { note }),
-    ...(txHash === undefined ? {} : { txHash })
-  })
-  const problems = [
-    ...(wrongAmount === undefined ? [] : [{ path: "amount", message: wrongAmount }]),
-    ...(Either.isRight(decoded) ? [] : problemsOf(decoded.left, { kind: "field", known: [] }))
-  ]
-  return Either.isRight(decoded) && problems.length === 0 ? Either.right(decoded.right) : Either.left(problems)
-}
-
 type Deciding = Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
 
 const decided =
@@ -112,16 +81,22 @@ const decided =
       const found = yield* ownersOwn(reader, viewer.owner, id)
       if (found === undefined) return missing(viewer, section, "exception")
       const given = givenOf(form)
+      const { confirmed, csrf: _, ...typed } = given
       const refused = Effect.fnUntraced(function* (error: ApiError) {
         const state = { typed: new URLSearchParams(given), problems: problemsOfRefusal(error) }
         // As it is now: somebody else may have decided meanwhile.
         const now = (yield* ownersOwn(reader, viewer.owner, id)) ?? found
         return yield* page(viewer, now, { refused: { action, state }, status: statusOf[error.code] })
       })
-      if (action === "accept" && given["confirmed"] !== "yes") {
+      if (action === "accept" && confirmed !== "yes") {
         return yield* refused(invalid([{ path: "confirmed", message: "must be ticked: the decision is final" }]))
       }
-      const body = bodyOf(action, given, found, decimalsOfException(chains, found) ?? 0)
+      const decimals = decimalsOfException(chains, found) ?? 0
+      const body = bodyOfForm(ResolveBody, { ...typed, action }, decimals, (units) =>
+        units > found.amount
+          ? `must be at most ${moneyText(found.amount, found.currency, decimals)}, which is what is open`
+          : undefined
+      )
       if (Either.isLeft(body)) return yield* refused(invalid(body.left))
       const outcome = action === "accept" ? "accepted" : "refunded"
       return yield* decide(viewer.actor, viewer.owner, id, body.right).pipe(

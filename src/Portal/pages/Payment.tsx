@@ -1,4 +1,4 @@
-/** One payment: what it is, what happened to it, and its exceptions; an open one can be cancelled. */
+/** One payment: what it is, what happened to it, its exceptions and refunds; an open one can be cancelled. */
 import { Effect, Predicate, Schema } from "effect"
 import { Chains } from "../../Chains.ts"
 import { chainTraits, networkKey } from "../../Domain/Chain.ts"
@@ -6,24 +6,26 @@ import { decimalsOn, Fiat } from "../../Domain/Currency.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import { decimalsOfPayment, isEnded, type Payment } from "../../Domain/Payment.ts"
 import type { QuoteObject } from "../../Domain/Quote.ts"
+import { type Refund, refundObject } from "../../Domain/Refund.ts"
 import { audited } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Story } from "../../Payments/operatorViews.ts"
 import { paymentHistoryOf } from "../../Payments/paymentHistory.ts"
+import { ofPayment as refundsOf } from "../../Payments/RefundsRepo.ts"
 import { Payments } from "../../Payments.ts"
 import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { CopyText } from "../components/CopyText.tsx"
-import { Confirm } from "../components/Form.tsx"
+import { Act, blank, Confirm, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Notice, OnChain, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { DecisionForms } from "./decisionForms.tsx"
-import { ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
+import { DecisionForms, decisionLabels } from "./decisionForms.tsx"
+import { chainIdOf, ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
 import { Timeline, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
@@ -46,6 +48,9 @@ interface PaymentPage {
   /** That it was priced by. */
   readonly quote: QuoteObject | undefined
   readonly exceptions: ReadonlyArray<PaymentException>
+  readonly refunds: ReadonlyArray<Refund>
+  /** A form of the page that was refused; its id is that of its refund. */
+  readonly refused: FormState | undefined
   readonly settings: SettingsShape
   readonly heads: ReadonlyMap<string, number>
 }
@@ -132,16 +137,58 @@ const Actions = ({ payment, settings, viewer }: PaymentPage) => {
           Pay it on the local chain
         </a>
       ) : null}
-      {payment.status === "detecting" ? (
-        <a href={pathOf(viewer, `/payments/${payment.id}/refund`)}>Note a refund</a>
-      ) : null}
+      {payment.status === "pending" || payment.status === "expired" ? null : (
+        <a href={pathOf(viewer, `/payments/${payment.id}/refund`)}>Record a refund</a>
+      )}
       {isOpen ? <a href={pathOf(viewer, `/payments/${payment.id}/cancel`)}>Cancel the payment</a> : null}
     </div>
   )
 }
 
+/** Whether its transaction can be named, and it be dropped, by the viewer. */
+const mayChange = ({ role }: Viewer, { status }: Refund): boolean =>
+  mayAs(role, "admin") && (status === "noted" || status === "not_found")
+
+const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly of: Refund }) => {
+  const { createdAt, from, id, problem, reason, to, txHash } = refundObject(of)
+  const chainId = chainIdOf(settings.chains, of)
+  const onChain = (kind: "tx" | "address", value: string | undefined) =>
+    value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
+  const form = refused?.id === id ? refused : blank(id)
+  const action = pathOf(viewer, `/refunds/${id}`)
+  return (
+    <section class="card" aria-label={`Refund ${id}`}>
+      <p>
+        <Money amount={of.amount} currency={of.currency} decimals={decimalsOn(settings.chains, of, of.currency)} />{" "}
+        <Status of={of.status} />
+      </p>
+      <Facts
+        of={{
+          Problem: problem,
+          Receiver: onChain("address", to),
+          "Sent by": onChain("address", from),
+          Transaction: onChain("tx", txHash),
+          Chain: <Chain of={of.chain} />,
+          Note: reason,
+          Recorded: <Time at={createdAt} />
+        }}
+      />
+      {mayChange(viewer, of) ? (
+        <div class="no-print">
+          <PostForm of={form} action={action} csrf={viewer.csrf} submit="Name the transaction" labels={decisionLabels}>
+            <TextField of={form} name="txHash" label={decisionLabels.txHash} hint="It is looked up on the chain." />
+          </PostForm>
+          <Act action={`${action}/drop`} csrf={viewer.csrf}>
+            It was not sent: drop it
+          </Act>
+        </div>
+      ) : null}
+    </section>
+  )
+}
+
 const Page = (page: PaymentPage) => {
-  const { exceptions, heads, settings, story, viewer } = page
+  const { exceptions, heads, refunds, settings, story, viewer } = page
   const { chains } = settings
   const deliveryPath = (id: string) => pathOf(viewer, `/deliveries/${id}`)
   const exceptionPath = (id: string) => pathOf(viewer, `/exceptions/${id}`)
@@ -181,6 +228,10 @@ const Page = (page: PaymentPage) => {
           ) : null}
         </>
       )}
+      {refunds.length === 0 ? null : <h2>Refunds</h2>}
+      {refunds.map((refund) => (
+        <OneRefund key={refund.id} {...page} of={refund} />
+      ))}
       <Actions {...page} />
       <h2>What happened</h2>
       {story.olderReceipts === 0 ? null : <p class="muted">{story.olderReceipts} older receipts are not shown.</p>}
@@ -202,7 +253,8 @@ const Page = (page: PaymentPage) => {
 
 type Services = Chains | Payments | Reader | Settings
 
-const pageOf = Effect.fnUntraced(function* (viewer: Viewer, id: string, refusal?: string) {
+/** `refused`: a form of it. Of one that is not shown, its problems alone are. */
+export const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: string, refused?: FormState, status = 200) {
   const reader = yield* Reader
   const found = yield* (yield* Payments).get(viewer.owner, id)
   if (found === undefined) return missing(viewer, section, "payment")
@@ -211,30 +263,36 @@ const pageOf = Effect.fnUntraced(function* (viewer: Viewer, id: string, refusal?
   const heads = new Map(health.flatMap((one) => (one.head === undefined ? [] : [[networkKey(one), one.head] as const])))
   const story = yield* paymentHistoryOf(reader, payment, mostShown)
   const quote = payment.quoteId === undefined ? undefined : yield* quoteById(reader, payment.quoteId)
+  const refunds = yield* refundsOf(reader, payment.id)
+  const isShown = refunds.some((refund) => refund.id === refused?.id && mayChange(viewer, refund))
   return framedReply(
     viewer,
     { section, title: payment.merchantRef, isLive: true },
     <>
-      {refusal === undefined ? null : (
-        <Notice tone="bad" isAnswer>
-          {refusal}
-        </Notice>
-      )}
+      {isShown
+        ? null
+        : refused?.problems.map(({ message }) => (
+            <Notice tone="bad" isAnswer>
+              {message}
+            </Notice>
+          ))}
       <Page
         viewer={viewer}
         payment={payment}
         story={story}
         quote={quote}
         exceptions={exceptions}
+        refunds={refunds}
+        refused={refused}
         settings={yield* Settings}
         heads={heads}
       />
     </>,
-    refusal === undefined ? 200 : 409
+    status
   )
 })
 
-const show: PortalHandler<Services> = (viewer, { params: { id = "" } }) => pageOf(viewer, id)
+const show: PortalHandler<Services> = (viewer, { params: { id = "" } }) => paymentPage(viewer, id)
 
 const confirmCancel: PortalHandler<Services> = (viewer, { params: { id = "" } }) =>
   Effect.gen(function* () {
@@ -265,7 +323,11 @@ const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } 
     if (owned === undefined) return missing(viewer, section, "payment")
     yield* audited(viewer.actor, act, () => payments.cancel(viewer.owner, id))
     return seeOther(afterDone(viewer, `/payments/${owned.payment.id}`, "cancelled"))
-  }).pipe(Effect.catchTag("PaymentNotPending", ({ message }) => pageOf(viewer, id, message)))
+  }).pipe(
+    Effect.catchTag("PaymentNotPending", ({ message }) =>
+      paymentPage(viewer, id, { ...blank("cancel"), problems: [{ path: "", message }] }, 409)
+    )
+  )
 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },

@@ -1,114 +1,131 @@
-/** Notes that money which counts for an open payment was sent back. It needs a fresh proof of identity. */
-import { Effect, Either, Schema } from "effect"
+/** Records a refund of a payment, names its transaction, or drops it. Each needs a fresh proof of identity. */
+import { Effect, Either } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
-import { type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
+import type { Chains } from "../../Chains.ts"
+import { type ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { decimalsOn } from "../../Domain/Currency.ts"
 import type { Payment } from "../../Domain/Payment.ts"
-import { problemsOf } from "../../Http/validationProblems.ts"
 import { seeOther } from "../../Pages/reply.tsx"
-import { RefundBody } from "../../Payments/decisions/Api.ts"
-import { refundPayment } from "../../Payments/decisions/decide.ts"
+import { NameRefundBody, RefundBody } from "../../Payments/decisions/Api.ts"
+import { dropOwnRefund, nameOwnRefund, refundPayment } from "../../Payments/decisions/decide.ts"
+import { ownRefund } from "../../Payments/decisions/refund.ts"
 import { byOwner } from "../../Payments/PaymentsRepo.ts"
+import type { Payments } from "../../Payments.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { amountRule, baseUnitsOf, problemsOfRefusal } from "../components/amountField.ts"
-import { blank, type FormState, TextArea } from "../components/Form.tsx"
-import { moneyText } from "../components/values.tsx"
-import { framedReply, missing } from "../framedReply.tsx"
+import { bodyOfForm, problemsOfRefusal } from "../components/amountField.ts"
+import { blank, type FormState, TextArea, TextField } from "../components/Form.tsx"
+import { aboutOne, framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { afterDone, type Done, formRoute, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
-import { RefundFields, sendItYourself } from "./decisionForms.tsx"
+import { decisionLabels, RefundFields, sendItYourself } from "./decisionForms.tsx"
+import { paymentPage } from "./Payment.tsx"
 
 const section = "/payments"
 
-const page = Effect.fnUntraced(function* (viewer: Viewer, payment: Payment, form: FormState, status = 200) {
-  const { chains } = yield* Settings
-  const { amountReceived = 0n, currency, id, merchantRef } = payment
-  const received = moneyText(amountReceived, currency, decimalsOn(chains, payment, currency))
+const page = (viewer: Viewer, { currency, id, merchantRef }: Payment, form: FormState, status = 200) => {
   const here = pathOf(viewer, `/payments/${id}`)
   return framedReply(
     viewer,
-    { section, title: "Note a refund" },
+    { section, title: "Record a refund" },
     <>
       <p>
-        {merchantRef} is open, and {received} have come for it. What you have sent back of that counts no more: the
-        payment asks for it again. To end the payment, cancel it as well. Send the money {sendItYourself}
+        What goes back of {merchantRef} counts no more: while it is open, it asks for the money again; once it is
+        confirmed, it stays so. Send it {sendItYourself}
+      </p>
+      <p>
+        Or name the receiver, and no transaction: the operator’s <code>tilld sweep plan --refund</code> sends it there (
+        <a href="/guide/collect">how</a>).
       </p>
       <RefundFields
         of={form}
         action={`${here}/refund`}
         csrf={viewer.csrf}
-        amountHint={`What you sent back, in ${currency}.`}
-        note={
-          <TextArea
-            of={form}
-            name="note"
-            label="Note (optional)"
-            hint="Kept with the refund, and shown to everybody who sees the payment."
-            rows={2}
-          />
-        }
-      />
+        amountHint={`How much goes back, in ${currency}: of open exceptions first, then of what counts.`}
+      >
+        <TextField of={form} name="to" label={decisionLabels.to} hint="The address that gets it (optional)." />
+        <TextArea
+          of={form}
+          name="reason"
+          label="Note (optional)"
+          hint="Kept with the refund, and shown to everybody who sees the payment."
+          rows={2}
+        />
+      </RefundFields>
       <p>
         <a href={here}>Back to the payment</a>
       </p>
     </>,
     status
   )
-})
-
-const decode = Schema.decodeUnknownEither(RefundBody, { errors: "all" })
-
-/** What was typed, as the API takes it: the amount in base units. */
-const bodyOf = (
-  { amount = "", note, txHash }: Record<string, string>,
-  decimals: number
-): Either.Either<typeof RefundBody.Type, ReadonlyArray<FieldProblem>> => {
-  const units = baseUnitsOf(amount, decimals)
-  const isAmount = units !== undefined && units !== "0"
-  const decoded = decode({
-    amount: isAmount ? units : "1",
-    ...(note === undefined ? {} : { note }),
-    ...(txHash === undefined ? {} : { txHash })
-  })
-  const problems = [
-    ...(isAmount ? [] : [{ path: "amount", message: amountRule(decimals) }]),
-    ...(Either.isRight(decoded) ? [] : problemsOf(decoded.left, { kind: "field", known: [] }))
-  ]
-  return Either.isRight(decoded) && isAmount ? Either.right(decoded.right) : Either.left(problems)
 }
 
-type Refunding = Reader | Settings | Settlement | Writer
+const ofPayment = aboutOne(section, "payment", (viewer, id) =>
+  Effect.flatMap(Reader, (reader) => byOwner(reader, viewer.owner, id))
+)
 
-const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer, { params: { id = "" } }) {
-  const payment = yield* byOwner(yield* Reader, viewer.owner, id)
-  return payment === undefined ? missing(viewer, section, "payment") : yield* page(viewer, payment, blank("refund"))
+/** What an account has, has a payment. */
+const ofRefund = aboutOne(section, "refund", (viewer, id) =>
+  Effect.flatMap(Reader, (reader) => ownRefund(reader, viewer.owner, id))
+)
+
+/** What was typed, without the token of the form. */
+const typedOf = (form: URLSearchParams) => {
+  const { csrf: _, ...typed } = givenOf(form)
+  return typed
+}
+
+const refused = (id: string, form: URLSearchParams, error: ApiError): FormState => ({
+  ...{ id, typed: form, problems: problemsOfRefusal(error) }
 })
 
-const refund: PortalHandler<Refunding> = (viewer, { form, params: { id = "" } }) =>
+const donePage = (viewer: Viewer, payment: string | undefined, done: Done) =>
+  seeOther(afterDone(viewer, `${section}/${payment}`, done))
+
+const refund = ofPayment<Settings | Settlement | Writer>((viewer, payment, form) =>
   Effect.gen(function* () {
     const { chains } = yield* Settings
-    const payment = yield* byOwner(yield* Reader, viewer.owner, id)
-    if (payment === undefined) return missing(viewer, section, "payment")
-    const given = givenOf(form)
-    const body = bodyOf(given, decimalsOn(chains, payment, payment.currency) ?? 0)
-    return yield* (
-      Either.isLeft(body) ? invalid(body.left) : refundPayment(viewer.actor, viewer.owner, id, body.right)
-    ).pipe(
-      Effect.as(seeOther(afterDone(viewer, `/payments/${payment.id}`, "refunded"))),
-      Effect.catchTag("ApiError", (error) =>
-        page(
-          viewer,
-          payment,
-          { id: "refund", typed: new URLSearchParams(given), problems: problemsOfRefusal(error) },
-          statusOf[error.code]
-        )
-      )
+    const { chain, currency, id } = payment
+    // Named, since the amount was typed in this currency: money of another one is sent back on its exception's page.
+    const fields = { ...typedOf(form), chain, currency }
+    const body = bodyOfForm(RefundBody, fields, decimalsOn(chains, payment, currency) ?? 0)
+    yield* Either.isLeft(body) ? invalid(body.left) : refundPayment(viewer.actor, viewer.owner, id, body.right)
+    return donePage(viewer, id, "refunded")
+  }).pipe(
+    Effect.catchTag("ApiError", (error) =>
+      Effect.succeed(page(viewer, payment, refused("refund", form, error), statusOf[error.code]))
     )
-  })
+  )
+)
 
-export const paymentRefundRoutes: ReadonlyArray<PortalRoute<Refunding>> = [
-  { method: "GET", path: "/payments/:id/refund", role: "admin", handle: show },
-  formRoute("/payments/:id/refund", "admin", refund, proofTo("record a refund"))
+const notDone = (viewer: Viewer, payment: string, id: string, form: URLSearchParams, error: ApiError) =>
+  paymentPage(viewer, payment, refused(id, form, error), statusOf[error.code])
+
+type Showing = Chains | Payments | Reader | Settings
+
+const name = ofRefund<Showing | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
+  Effect.gen(function* () {
+    const body = bodyOfForm(NameRefundBody, typedOf(form), 0)
+    if (Either.isLeft(body)) return yield* invalid(body.left)
+    yield* nameOwnRefund(viewer.actor, viewer.owner, id, body.right.txHash)
+    return donePage(viewer, payment, "named")
+  }).pipe(Effect.catchTag("ApiError", (error) => notDone(viewer, payment, id, form, error)))
+)
+
+const drop = ofRefund<Showing | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
+  dropOwnRefund(viewer.actor, viewer.owner, id).pipe(
+    Effect.as(donePage(viewer, payment, "dropped")),
+    Effect.catchTag("ApiError", (error) => notDone(viewer, payment, id, form, error))
+  )
+)
+
+export const paymentRefundRoutes: ReadonlyArray<PortalRoute<Showing | Settlement | Writer>> = [
+  {
+    ...{ method: "GET", path: "/payments/:id/refund", role: "admin" },
+    handle: ofPayment((viewer, payment) => Effect.succeed(page(viewer, payment, blank("refund"))))
+  },
+  formRoute("/payments/:id/refund", "admin", refund, proofTo("record a refund")),
+  formRoute("/refunds/:id", "admin", name, proofTo("name the transaction of a refund")),
+  formRoute("/refunds/:id/drop", "admin", drop, proofTo("drop a refund"))
 ]

@@ -27,7 +27,14 @@ export interface DecisionFormsProps {
   readonly refused?: Refused | undefined
 }
 
-const labels = { txHash: "Transaction", amount: "Amount", note: "Note", confirmed: "Confirmation" }
+export const decisionLabels = {
+  txHash: "Transaction",
+  amount: "Amount",
+  to: "Receiver",
+  note: "Note",
+  reason: "Note",
+  confirmed: "Confirmation"
+}
 
 /** What accepting an exception does, in amounts. */
 const consequenceOf = ({ chains, of: exception, payment }: DecisionFormsProps): string => {
@@ -74,13 +81,13 @@ const AcceptForm = (props: DecisionFormsProps) => {
         action={pathOf(viewer, `/exceptions/${exception.id}/accept`)}
         csrf={viewer.csrf}
         submit="Accept the money"
-        labels={labels}
+        labels={decisionLabels}
       >
         {exception.txHash === undefined || exception.kind === "reorged" ? (
           <TextField
             of={form}
             name="txHash"
-            label={labels.txHash}
+            label={decisionLabels.txHash}
             hint="The one that paid, where you know it: the chain must have it, with its confirmations."
           />
         ) : null}
@@ -88,43 +95,43 @@ const AcceptForm = (props: DecisionFormsProps) => {
         <Checks
           of={form}
           name="confirmed"
-          legend={labels.confirmed}
-          options={[["yes", "Do this. It is final: it cannot be refunded here afterwards."]]}
+          legend={decisionLabels.confirmed}
+          options={[["yes", "Do this. The decision is final."]]}
         />
       </PostForm>
     </details>
   )
 }
 
-/** The form in which a refund is noted. `amountHint`: what the amount may be; `note`: the field of the note. */
+/** The form in which a refund is recorded. `amountHint`: what the amount may be; `children`: its other fields. */
 export const RefundFields = ({
   action,
   amountHint,
+  children,
   csrf,
-  note,
   of
 }: {
   readonly of: FormState
   readonly action: string
   readonly csrf: string
   readonly amountHint: string
-  readonly note: ComponentChildren
+  readonly children: ComponentChildren
 }) => (
-  <PostForm of={of} action={action} csrf={csrf} submit="Record the refund" labels={labels}>
-    <TextField of={of} name="amount" label={labels.amount} inputMode="decimal" hint={amountHint} />
+  <PostForm of={of} action={action} csrf={csrf} submit="Record the refund" labels={decisionLabels}>
+    <TextField of={of} name="amount" label={decisionLabels.amount} inputMode="decimal" hint={amountHint} />
     <TextField
       of={of}
       name="txHash"
-      label={labels.txHash}
-      hint="The one that sent it back. It is noted as you name it, and not checked."
+      label={decisionLabels.txHash}
+      hint="The one that sends it, which is looked up on the chain. It can be named later, on the payment’s page."
     />
-    {note}
+    {children}
   </PostForm>
 )
 
 /** How money is sent back: not by tilld. */
 export const sendItYourself =
-  "with your own wallet first: tilld holds no private key. Ask your customer for the address, since the sender may be an exchange."
+  "with your own wallet: tilld holds no private key. Ask your customer for the address, since the sender may be an exchange."
 
 const RefundForm = (props: DecisionFormsProps) => {
   const { chains, of: exception, viewer } = props
@@ -137,7 +144,7 @@ const RefundForm = (props: DecisionFormsProps) => {
       </summary>
       <p>Send it back {sendItYourself}</p>
       <p>
-        The operator’s <code>tilld sweep plan --refund {exception.id}</code> sends it and notes it:{" "}
+        The operator’s <code>tilld sweep plan --refund {exception.id}</code> sends it and records it:{" "}
         <a href="/guide/collect">how</a>.
       </p>
       <RefundFields
@@ -145,8 +152,9 @@ const RefundForm = (props: DecisionFormsProps) => {
         action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
         csrf={viewer.csrf}
         amountHint={`Leave blank for all of it, ${all}.`}
-        note={<Note of={form} />}
-      />
+      >
+        <Note of={form} />
+      </RefundFields>
     </details>
   )
 }

@@ -13,7 +13,7 @@ import type { Viewer } from "../Viewer.ts"
 /** What each kind means, in a sentence. */
 export const kindTexts: Readonly<Record<ExceptionKind, string>> = {
   overpaid: "More came than was asked for.",
-  underpaid: "It came for a payment that failed or was cancelled, or was sent back while that was open.",
+  underpaid: "It came for a payment that failed or was cancelled.",
   late: "It was mined after the deadline.",
   wrong_token: "It is not the currency that was asked for.",
   wrong_chain: "It came on another chain than was asked for.",
@@ -81,10 +81,10 @@ export const exceptionColumns = (
 const refundText = (exception: PaymentException, chains: Chains) =>
   exception.refunds.length === 0 ? undefined : (
     <ul>
-      {exception.refunds.map(({ amount, at, note, txHash }) => (
-        <li key={String(at) + txHash}>
+      {exception.refunds.map(({ amount, at, id, note, status, txHash }) => (
+        <li key={id}>
           <Money amount={amount} currency={exception.currency} decimals={decimalsOfException(chains, exception)} />,{" "}
-          <Time at={at} />
+          <Time at={at} /> <Status of={status} />
           {txHash === undefined ? null : (
             <>
               {" "}
