@@ -73,7 +73,7 @@ const reasons: Readonly<Record<string, string>> = {
   "of a fixed size": "hash body_hash salt payments.address payments.tx_hash",
   "sealed, of 300 characters at most": "secret previous_secret",
   "four characters": "api_keys.last_four",
-  "at most 78 digits": "payments.amount payments.amount_received payments.floor",
+  "at most 78 digits": "payments.amount payments.amount_received payments.floor payments.received payments.refunded",
   "the daemon computes it": "payments.usd_value",
   "one of a list":
     "payments.currency payments.chain payments.failure_reason events.kind idempotent_responses.route " +

@@ -47,7 +47,7 @@ const add = (metadata: number, webhookUrl?: string, owner = merchant) =>
       const stored = yield* Payments.insert(payment, { wallet: "w", index: n })
       if (stored === undefined) return yield* Effect.dieMessage("the payment is there already")
       yield* outbox.publish(stored, n)
-      const body = JSON.stringify({ ...stored, amount: "1", floor: "1" })
+      const body = JSON.stringify({ ...stored, amount: "1", floor: "1", received: "0", refunded: "0" })
       const answer = { status: 201, headers: { location: `/v1/payments/${payment.id}` }, body, hash: randomBytes(32) }
       yield* Idempotency.keep({ ...owner, route: "/v1/payments", key: payment.id }, answer, n)
       return stored

@@ -87,14 +87,15 @@ export const RefundBody = Schema.Struct({
   currency: Schema.optionalWith(
     must("be a currency that came for the payment", Schema.String.pipe(Schema.maxLength(64)), {
       about: "Which of the money that came; the payment's own currency if absent",
-      log: "shown"
+      // Any text: it may be a private key.
+      log: "hidden"
     }),
     optional
   ),
   chain: Schema.optionalWith(
     must(`be ${alternatives(ChainName.literals)}`, ChainName, {
       about: "On which chain the money came; the payment's if absent",
-      log: "shown"
+      log: "hidden"
     }),
     optional
   ),
