@@ -40,7 +40,7 @@ describe("the fields of all endpoints", () => {
     expect(shown).toEqual([
       ...["merchantRef", "amount", "currency", "chain", "expiresIn"].map((name) => `POST /v1/payments ${name}`),
       ...["action", "amount"].map((name) => `POST /v1/exceptions/:id/resolve ${name}`),
-      "POST /v1/payments/:id/refund amount",
+      "POST /v1/payments/:id/refunds amount",
       "POST /v1/webhooks events",
       ...["events", "overlapSeconds"].map((name) => `PATCH /v1/webhooks/:id ${name}`),
       ...["createdAfter", "createdBefore", "status"].map((name) => `POST /v1/deliveries/redeliver ${name}`),
