@@ -107,8 +107,8 @@ export const furnishedShop = Effect.gen(function* () {
   const exceptions = yield* storeLateMoney(payments, 1_000_000 + shops)
   const refunds = `ref_${shops}`
   yield* execute(
-    `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at)
-     SELECT ?, id, account_id, mode, lower(address), chain, currency, '1', 'noted', 1, 1 FROM payments WHERE id = ?`,
+    `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at, block_time)
+     SELECT ?, id, account_id, mode, lower(address), chain, currency, '1', 'noted', 1, 1, 1 FROM payments WHERE id = ?`,
     [refunds, payments]
   )
   const requests = `req_${shops}`

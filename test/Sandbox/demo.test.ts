@@ -29,7 +29,17 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
     const paid = event === "payment.created" ? {} : { txHash }
     const status = event === "payment.created" ? "pending" : event.replace("payment.", "")
     const checkoutUrl = `http://api/pay/${id}`
-    const payment = { merchantRef: id, amount: "1", currency: "ETH", chain: "base", address, checkoutUrl, metadata: {} }
+    const sums = { received: "0", refunded: "0", kept: "0" }
+    const payment = {
+      merchantRef: id,
+      amount: "1",
+      currency: "ETH",
+      chain: "base",
+      address,
+      checkoutUrl,
+      metadata: {},
+      ...sums
+    }
     const data = { id, ...payment, status, createdAt: "now", expiresAt: "then", ...paid }
     const body = Buffer.from(JSON.stringify({ id: `evt_${event}_${id}`, event, createdAt: "now", data }))
     const signature = createHmac("sha256", secret ?? endpointSecret)
