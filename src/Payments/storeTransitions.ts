@@ -80,7 +80,10 @@ export const storeTransitions = Effect.fnUntraced(function* (
   { decide = () => Effect.void, payment, receiptsChanged, steps }: Change,
   at: number
 ) {
-  const { received, refunded } = receiptsChanged ? (yield* standingOf(payment)).sums : payment
+  const end = steps.at(-1)?.payment ?? payment
+  // What is not corroborated when a payment ends is not received.
+  const mayHaveMore = receiptsChanged || end.status !== payment.status
+  const { received, refunded } = mayHaveMore ? (yield* standingOf(end)).sums : payment
   const isSame = received === payment.received && refunded === payment.refunded
   const due = steps.length > 0 || isSame ? steps : [{ payment, announced: false }]
   const stated = due.map((step) => ({ ...step, payment: { ...step.payment, received, refunded } }))
