@@ -59,11 +59,14 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     indexes: ["refunds_booked", "refunds_payment"],
     where: isBookedRefund,
     key: ["sequence"],
-    // Of what it sends back, the money that counted is no income any more.
+    // Of what it sends back, the money that is income otherwise: as for its receipt, what counts for a payment that is open or
+    // confirmed, and what was accepted.
     columns: `currency, sender AS "from", receiver AS "to", id AS refund, status, NULL AS decisions,
       CASE WHEN sender = address THEN 'address' WHEN sender IS NOT NULL THEN 'elsewhere' END AS what,
-      (SELECT json_group_array(p.amount) FROM refund_parts AS p LEFT JOIN exceptions AS e ON e.id = p.exception_id
-       WHERE p.refund_id = refunds.id AND (p.exception_id IS NULL OR e.outcome = 'accepted')) AS credited`
+      (SELECT json_group_array(p.amount) FROM refund_parts AS p LEFT JOIN exceptions AS e ON e.id = coalesce(p.exception_id,
+         (SELECT id FROM exceptions WHERE address = refunds.address AND tx_hash = p.tx_hash AND outcome = 'accepted'))
+       WHERE p.refund_id = refunds.id AND (e.outcome = 'accepted' OR (p.exception_id IS NULL AND EXISTS (SELECT 1
+         FROM payments WHERE id = refunds.payment_id AND status IN ('pending', 'detecting', 'confirmed'))))) AS credited`
   },
   collection: {
     table: "collected",

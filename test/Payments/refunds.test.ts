@@ -1,7 +1,9 @@
 import { describe, expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
+import * as BooksRepo from "../../src/Books/BooksRepo.ts"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
+import { addUp } from "../../src/Domain/LedgerRow.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { accept } from "../../src/Payments/decisions/accept.ts"
 import { dropRefund, nameRefund, noteRefund } from "../../src/Payments/decisions/refund.ts"
@@ -181,6 +183,14 @@ const back = ({ id }: Payment, amount: bigint, txHash?: string) => refunded(id, 
 
 const refundsOf = ({ id }: Payment) => Effect.flatMap(Reader, (reader) => Refunds.ofPayment(reader, id))
 
+/** What the ledger has as a payment's income, base units. */
+const incomeOf = ({ account, id, mode }: Payment) =>
+  Effect.flatMap(Reader, (reader) =>
+    Effect.map(BooksRepo.page(reader, [], { account, mode, payment: id }, undefined, 100), ({ rows }) =>
+      addUp(rows).sums.reduce((sum, { income }) => sum + income, 0n)
+    )
+  )
+
 describe("what was sent back of an open payment's money", () => {
   test("no longer counts: the other half confirms nothing", function* () {
     const payment = yield* openWith(transfer(110, 500n))
@@ -226,10 +236,24 @@ describe("what was sent back of an open payment's money", () => {
       { amount: 200n, txHash: hash("a"), createdAt: 112_000 },
       { amount: 100n, txHash: hash("b"), createdAt: 113_000 }
     ])
+    expect(yield* incomeOf(payment)).toBe(200n)
     yield* scanTo(end)
     yield* stands(payment.id, "failed: insufficient_amount 200 0xt110", "open underpaid 200")
+    // What came is no income any more, and what was sent back of it takes nothing from any other.
+    expect(yield* incomeOf(payment)).toBe(0n)
     yield* refunded(payment.id)
     yield* stands(payment.id, "failed: insufficient_amount 200 0xt110", "refunded underpaid 200")
+    expect(yield* incomeOf(payment)).toBe(0n)
+  })
+
+  test("is taken from the income once, also where the rest is accepted or more comes", function* () {
+    const payment = yield* openWith(transfer(110, 500n))
+    yield* back(payment, 200n)
+    yield* scanTo(end)
+    yield* accept(payment.id, undefined, { txHash: undefined })
+    expect(yield* incomeOf(payment)).toBe(300n)
+    yield* back(payment, 100n)
+    expect(yield* incomeOf(payment)).toBe(200n)
   })
 
   test("is taken from the transactions that came first", function* () {
