@@ -46,25 +46,21 @@ liveTest(
     const hash = yield* pay(chain, { ...payment, amount: "999" })
     yield* mineAt(chain, over(payment) - 1, confirmations - 1)
     yield* daemon.hasRead(chain)
-    const received = { amountReceived: "999", txHash: hash }
+    const receipt = { chain: "ethereum", currency: "USDC", amount: "999", txHash: hash }
+    const credited = expect.objectContaining({ ...receipt, kind: "credited" })
+    const received = { amountReceived: "999", received: "999", kept: "999", txHash: hash }
     const paymentUri = payment.paymentUri?.replace(/uint256=.*/, "uint256=1")
     expect(yield* daemon.payment(payment)).toEqual({
-      ...{ ...payment, ...received, status: "detecting" },
+      ...{ ...payment, ...received, status: "detecting", receipts: [credited] },
       ...{ amountRemaining: "1", paymentUri }
     })
 
     yield* mineAt(chain, over(payment) + 30, confirmations - 1)
     const [, , failed] = yield* inbox.take(hookPath, payment, "payment.created", "payment.detecting", "payment.failed")
-    const exception = {
-      kind: "underpaid",
-      chain: "ethereum",
-      currency: "USDC",
-      amount: "999",
-      txHash: hash,
-      from: payer
-    }
+    const exception = { ...receipt, kind: "underpaid", from: payer }
     expect(failed?.event.data).toEqual({
       ...{ ...withoutUri(payment), ...received, status: "failed", failureReason: "insufficient_amount" },
+      receipts: [expect.objectContaining({ ...receipt, kind: "underpaid" })],
       exceptions: [expect.objectContaining(exception)]
     })
     expect(yield* daemon.payment(payment)).toEqual(failed?.event.data)

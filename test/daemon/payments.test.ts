@@ -89,7 +89,11 @@ liveSuite(Layer.provideMerge(Shop.layer, FiveChains.layer), "a payment", (test) 
       const [created, detecting] = seen[0] ?? []
       const last = confirmed[0]?.[0]
       expect(created?.event.data).toEqual(payment)
-      const paid = { ...withoutUri(payment), txHash: hash, amountReceived: order.amount }
+      const { amount, chain: on, currency } = order
+      const paid = {
+        ...{ ...withoutUri(payment), txHash: hash, amountReceived: amount, received: amount, kept: amount },
+        receipts: [expect.objectContaining({ txHash: hash, chain: on, currency, amount, kind: "credited" })]
+      }
       expect(detecting?.event.data).toEqual({ ...paid, status: "detecting" })
       expect(last?.event.data).toEqual({ ...paid, status: "confirmed", confirmedAt: last?.event.createdAt })
       expect(yield* daemon.payment(payment)).toEqual(last?.event.data)

@@ -247,7 +247,7 @@ export const questions: ReadonlyArray<Question> = [
       "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
       "Collect/holdings.ts": ["readPackedBalances", "readTokenBalances"],
       "Collect/candidates.ts": ["getPricedHead"],
-      "Collect/makePlan.ts": ["getHead", "getL1Fee", "getPendingCount", "getTransactionCount"],
+      "Collect/makePlan.ts": ["getHead", "getL1Fee", "getPendingCount", "getTransactionCount", "readContractViews"],
       "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],
       "Collect/unswept.ts": ["getL1Fee", "getPricedHead"]
     }
@@ -262,7 +262,7 @@ export const questions: ReadonlyArray<Question> = [
     asked: {
       "Chains/providers/chainAccess.ts": ["getPricedHead"],
       "Collect/broadcast.ts": ["getHead", "getTransactionCount", "nonceAt", "sendRawTransaction"],
-      "Collect/facts.ts": ["getLogs", "getPricedHead", "receiptReader"],
+      "Collect/facts.ts": ["getHeader", "getLogs", "getPricedHead", "receiptReader"],
       "Collect/standing.ts": ["getPendingCount", "getPricedHead", "readContractViews", "receiptReader"]
     }
   },

@@ -142,11 +142,11 @@ describe("a denied receipt", () => {
 
   it.scoped("has the sender that the corroborating providers report, and none where they report none", () =>
     Effect.gen(function* () {
-      yield* reported({ ...large, sender: "0xreported" }, { ...small, sender: "0xreported" })
-      yield* write(CorroborationRepo.setCorroborated(network, large, { sender: "0xagreed" }))
+      yield* reported({ ...large, sender: `0x${"ab".repeat(20)}` }, { ...small, sender: `0x${"ab".repeat(20)}` })
+      yield* write(CorroborationRepo.setCorroborated(network, large, { sender: `0x${"cd".repeat(20)}` }))
       yield* write(setPassCorroborated(network, [{ ...small, sender: undefined }]))
       expect(yield* rows("SELECT sender FROM receipts ORDER BY position")).toEqual([
-        { sender: "0xagreed" },
+        { sender: `0x${"cd".repeat(20)}` },
         { sender: null }
       ])
     }).pipe(Effect.provide(layer))

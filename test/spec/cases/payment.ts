@@ -95,6 +95,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
         checkoutUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1\/pay\/[A-Za-z0-9_-]{30}$/),
         createdAt: expect.any(String),
         expiresAt: expect.any(String),
+        ...{ received: "0", refunded: "0", kept: "0" },
         tokenContract,
         chainId,
         decimals: 6,
@@ -200,7 +201,12 @@ const life: ReadonlyArray<Case<Shop>> = [
       const [pending, detecting, confirmed] = read
       const redirectUrl = "https://shop.example/thanks"
       expect(pending).toEqual({ ...created, redirectUrl })
-      const received = { ...withoutUri(created), redirectUrl, amountReceived: created.amount, txHash }
+      const { amount, chain, currency } = created
+      const receipt = { txHash, chain, currency, amount, kind: "credited" }
+      const received = {
+        ...{ ...withoutUri(created), redirectUrl, amountReceived: amount, received: amount, kept: amount, txHash },
+        receipts: [expect.objectContaining(receipt)]
+      }
       expect(detecting).toEqual({ ...received, status: "detecting" })
       const confirmedAt = expect.stringMatching(isoTime)
       expect(confirmed).toEqual({ ...received, status: "confirmed", confirmedAt })
