@@ -14,6 +14,7 @@ import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses, jumpsLayer, refuseSharedWallets } from "./Payments/addresses/Addresses.ts"
 import { Uncollected } from "./Payments/addresses/Uncollected.ts"
+import { RefundBell } from "./Payments/decisions/RefundBell.ts"
 import { refuseDroppedChains } from "./Payments/droppedChains.ts"
 import { settlementLayer } from "./Payments/Settlement.ts"
 import { Payments } from "./Payments.ts"
@@ -67,7 +68,7 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
-    Layer.provideMerge(Layer.merge(Metrics.layer, Workers.layer)),
+    Layer.provideMerge(Layer.mergeAll(Metrics.layer, Workers.layer, RefundBell.layer)),
     Layer.provide(Telemetry.exportLayer(settings.telemetry)),
     Layer.provide(Telemetry.loggingLayer(settings.log, isJournal(env)))
   )

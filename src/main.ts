@@ -12,6 +12,7 @@ import { RequestLog } from "./Http/RequestLog.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { refuseLost, refuseMissingFolder } from "./Payments/addresses/lostDatabase.ts"
 import { Uncollected } from "./Payments/addresses/Uncollected.ts"
+import { refundLookup } from "./Payments/decisions/refundLookup.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { HttpServer } from "./Server.ts"
 import { load, Settings, type SettingsShape, type SettingsSource, summaryOf } from "./Settings.ts"
@@ -41,6 +42,7 @@ export const workers = Effect.gen(function* () {
   const requestLog = yield* RequestLog
   const housekeeping = yield* Housekeeping
   const uncollected = yield* Uncollected
+  const refunds = yield* refundLookup
   const alerts = yield* Alerts
   const health = yield* StoreHealth
   const { write } = yield* Writer
@@ -59,6 +61,7 @@ export const workers = Effect.gen(function* () {
       requestLog.run,
       housekeeping.run,
       uncollected.run,
+      refunds.run,
       alerts.run,
       health.run(write),
       watchClock,

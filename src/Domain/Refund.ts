@@ -69,7 +69,7 @@ export interface Refund {
   /** Who sent it, once the chain has shown it. */
   readonly from: string | undefined
   readonly note: string | undefined
-  /** Why it is `not_found` or `failed`. */
+  /** Why it is `not_found` or `failed`, or why the chain cannot tell. */
   readonly problem: string | undefined
   readonly plan: PlannedTransfer | undefined
   readonly createdAt: number
@@ -122,7 +122,7 @@ export const RefundObject = Schema.Struct({
   ),
   txHash: Schema.optionalWith(text("The transaction that sends it.", { pattern: "^0x[0-9a-fA-F]{64}$" }), optional),
   reason: Schema.optionalWith(text("The note that was left with it."), optional),
-  problem: Schema.optionalWith(text("Why it is `not_found` or `failed`."), optional),
+  problem: Schema.optionalWith(text("Why it is `not_found` or `failed`, or why the chain cannot tell."), optional),
   createdAt: timestamp("When it was recorded"),
   changedAt: timestamp("When it got its status")
 }).annotations({ identifier: "Refund", description: "Money that goes back to a customer." })

@@ -168,7 +168,7 @@ export const put = (refund: Omit<Refund, "sequence">, prices: PricedMoment["pric
          plan_digest, plan_place, plan_way, created_at, changed_at, block_time, rate, rate_currency, rate_source)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        ON CONFLICT (id) DO UPDATE SET amount = excluded.amount, receiver = excluded.receiver, status = excluded.status,
-         tx_hash = excluded.tx_hash, sender = NULL, problem = NULL, plan_digest = excluded.plan_digest,
+         tx_hash = excluded.tx_hash, sender = NULL, position = NULL, problem = NULL, plan_digest = excluded.plan_digest,
          plan_place = excluded.plan_place, plan_way = excluded.plan_way, changed_at = excluded.changed_at`,
       [
         refund.id,
@@ -216,13 +216,35 @@ export interface RefundChange extends Pick<Refund, "status"> {
   /** Who sent it, and who got it, as the chain shows it. */
   readonly from?: string | undefined
   readonly to?: string | undefined
+  /** Which transfer of the transaction it is: no other refund is it. */
+  readonly position?: string | undefined
   readonly problem?: string | undefined
 }
 
-/** Stores a refund's new status; what is not given stays, but for the problem. */
-export const change = (id: RefundId, { from, problem, status, to, txHash }: RefundChange, at: number) =>
+/** Stores a refund's new status, or transaction; what is not given stays, but for the problem and the position. */
+export const change = (id: RefundId, { from, position, problem, status, to, txHash }: RefundChange, at: number) =>
   execute(
-    `UPDATE refunds SET changed_at = iif(status = ?, changed_at, ?), status = ?, tx_hash = coalesce(?, tx_hash),
-       sender = coalesce(?, sender), receiver = coalesce(?, receiver), problem = ? WHERE id = ?`,
-    [status, at, status, txHash ?? null, from ?? null, to ?? null, problem ?? null, id]
+    `UPDATE refunds SET changed_at = iif(status = ? AND tx_hash IS coalesce(?, tx_hash), changed_at, ?), status = ?,
+       tx_hash = coalesce(?, tx_hash), sender = coalesce(?, sender), receiver = coalesce(?, receiver), position = ?,
+       problem = ? WHERE id = ?`,
+    [
+      ...[status, txHash ?? null, at, status, txHash ?? null],
+      ...[from ?? null, to ?? null, position ?? null, problem ?? null, id]
+    ]
+  )
+
+/** Those of a chain with a transaction that is not final; without those that have had their status and a problem since `since`. */
+export const awaited = (db: Db, { chain, mode }: Network, since: number) =>
+  select(
+    db,
+    `WHERE chain = ? AND mode = ? AND status NOT IN ('final', 'failed') AND status <> 'begun' AND tx_hash IS NOT NULL
+       AND (problem IS NULL OR changed_at > ?) ${oldestFirst}`,
+    [chain, mode, since]
+  )
+
+/** Which transfers of a transaction refunds are. */
+export const transfersIn = (db: Db, { chain, mode }: Network, txHash: string) =>
+  db.all<{ readonly id: string; readonly position: string }>(
+    "SELECT id, position FROM refunds WHERE chain = ? AND mode = ? AND tx_hash = ? AND position IS NOT NULL",
+    [chain, mode, txHash]
   )

@@ -159,7 +159,7 @@ export interface Refund {
   readonly txHash?: string
   /** The note that was left with it. */
   readonly reason?: string
-  /** Why it is `not_found` or `failed`. */
+  /** Why it is `not_found` or `failed`, or why the chain cannot tell. */
   readonly problem?: string
   /** When it was recorded. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string

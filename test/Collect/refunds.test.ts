@@ -265,3 +265,41 @@ liveTest("pays refunds that were noted for a receiver, and collects what none of
   expect(yield* chain.tokenBalance("USDT", destination)).toBe(25n * usd)
   expect(yield* chain.tokenBalance("USDC", kept.address as Address)).toBe(5n * usd)
 })
+
+liveTest(
+  "a refund's transaction is looked up on the chain, and the money of one that is not found stays",
+  function* () {
+    const { chain, daemon, home, paid, plan } = yield* openShop()
+    const [one, two] = [yield* paid("USDC", 25n * usd), yield* paid("USDC", 25n * usd)]
+    const [customer, wallet] = [someone(), yield* chain.rpc<ReadonlyArray<Address>>("eth_accounts")]
+    const noting = ({ id }: PaymentObject, amount: bigint, txHash: string) =>
+      Effect.map(
+        eventually(
+          daemon.call<RefundObject>("POST", `/v1/payments/${id}/refunds`, { amount: `${amount * usd}`, txHash }),
+          ({ status }) => status < 300
+        ),
+        ({ body }) => body.id
+      )
+    const becomes = (id: string, status: RefundObject["status"]) =>
+      eventually(
+        Effect.map(daemon.call<RefundObject>("GET", `/v1/refunds/${id}`), ({ body }) => body),
+        (found) => found.status === status
+      )
+    const none = yield* noting(one, 5n, `0x${"deadbeef".padStart(64, "0")}`)
+    const database = new Database(home.database)
+    database.prepare("UPDATE refunds SET changed_at = changed_at - 3600000 WHERE id = ?").run(none)
+    database.close()
+    const txHash = yield* chain.payToken({ symbol: "USDC", to: customer, amount: 10n * usd })
+    const right = yield* becomes(yield* noting(one, 10n, txHash), "final")
+    expect(right).toMatchObject({ to: customer, txHash })
+    expect(wallet.map((address) => address.toLowerCase())).toContain(right.from?.toLowerCase())
+    // Its transfer is one refund, and another customer's payment is none.
+    const again = yield* becomes(yield* noting(two, 10n, txHash), "failed")
+    const income = yield* becomes(yield* noting(two, 25n, one.txHash ?? ""), "failed")
+    for (const { problem } of [again, income]) expect(problem).toContain("another refund, or money of yours")
+    expect((yield* becomes(none, "not_found")).problem).toContain("has had no transaction")
+    const { leftOut } = yield* plan("rest", "--to", someone(), "--min-usd", "1")
+    const held = leftOut.filter(({ why }) => why.endsWith("has a refund that the chain does not show yet"))
+    expect(held).toMatchObject([{ address: one.address, amount: `${5n * usd}` }])
+  }
+)

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect, Either, Layer, Redacted } from "effect"
+import { numberToHex } from "viem"
 import type { DatedTransfer } from "../../src/Chains/ledger/LedgerRepo.ts"
 import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "../../src/Chains/providers/Networks.ts"
@@ -31,7 +32,15 @@ import {
 export const hash = (digit: string) => `0x${digit.repeat(64)}`
 
 /** The node's transactions, by hash; its head is block 200. */
-export const mined = new Map<string, { readonly blockNumber: number; readonly status: "0x0" | "0x1" }>()
+export const mined = new Map<string, MinedHere>()
+interface MinedHere {
+  readonly blockNumber: number
+  readonly status: "0x0" | "0x1"
+  /** The coin that it moves; 1 from `sender` to nobody's address unless given. */
+  readonly coin?: { readonly to?: string; readonly value?: bigint; readonly input?: string }
+}
+/** Who sends each of them, and who gets what they move. */
+export const [sender, receiver] = [`0x${"5".repeat(40)}`, `0x${"6".repeat(40)}`] as const
 const quantity = (value: number) => `0x${value.toString(16)}`
 const client = nodeClient("node", (calls) =>
   Effect.succeed(
@@ -49,11 +58,17 @@ const client = nodeClient("node", (calls) =>
       if (known.blockNumber === 0) {
         return Either.left(new RpcError({ host: "node", method, reason: "refused", detail: "no" }))
       }
+      const { input = "0x", to = receiver, value = 1n } = known.coin ?? {}
+      if (method === "eth_getTransactionByHash") {
+        const place = { hash: params[0], blockHash: hash("b"), transactionIndex: "0x0" }
+        return Either.right({ ...place, from: sender, to, value: numberToHex(value), gas: "0x5208", input })
+      }
       return Either.right({
         transactionHash: params[0],
         blockHash: hash("b"),
         blockNumber: quantity(known.blockNumber),
-        status: known.status
+        status: known.status,
+        logs: []
       })
     })
   )

@@ -65,6 +65,7 @@ describe("the operator's listener", () => {
         "log",
         "matching",
         "prices",
+        "refunds",
         "request log",
         "store",
         "store watch"

@@ -210,12 +210,12 @@ export const questions: ReadonlyArray<Question> = [
     }
   },
   {
-    asks: "whether a transaction that an operator names is in a block",
+    asks: "whether a transaction that somebody names is in a block, and for a refund what it transfers",
     agree: "two",
     answers: "yes with block and outcome, as deep as the second of two heads says; no",
-    differ: "the decision is refused: no two say the same",
+    differ: "the decision is refused, and a refund stays as it is: no two say the same",
     alone: "refused for the patience, then the serving one's word",
-    asked: { "Chains/providers/minedTransaction.ts": ["getHead", "receiptReader"] }
+    asked: { "Chains/providers/minedTransaction.ts": ["getHead", "getMinedValue", "receiptReader"] }
   },
   {
     asks: "what `tilld rescan`, `tilld claim` and the search of skipped addresses find",

@@ -121,6 +121,12 @@ export const findRawTransaction = (hash: string): Call<unknown> => ({
   decode: Either.right
 })
 
+/** The sender, receiver and value of a transaction in a block, and the call that it makes. */
+export const getMinedValue = (hash: string): Call<Transaction> => ({
+  ...findRawTransaction(hash),
+  decode: decodeTransaction
+})
+
 const decodeReceiver = decoder(Schema.Struct({ hash: Hash, to: Schema.NullOr(Address) }))
 
 /** A transaction as the node returns it, maybe in no block yet, and its receiver: null where it makes a contract. */

@@ -71,6 +71,14 @@ export const add = (
     return added
   })
 
+/** What a transaction has collected. Addresses in lower case. */
+export const collectionsIn = (db: Db, { chain, mode }: Network, txHash: string) =>
+  db.all<{ readonly address: string; readonly receiver: string; readonly amount: string }>(
+    `SELECT lower(address) AS address, lower(receiver) AS receiver, amount FROM collected
+     WHERE chain = ? AND mode = ? AND tx_hash = ? AND refund IS NULL`,
+    [chain, mode, txHash]
+  )
+
 interface OwnerRow {
   readonly account: AccountId
   readonly payment: PaymentId

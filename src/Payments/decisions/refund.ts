@@ -34,6 +34,7 @@ import type { Refundable } from "../standing.ts"
 import { standingOf, syncLost } from "../storeTransitions.ts"
 import { refuseUndecidable, whyExceptionUndecidable, whyUndecidable } from "../undecidable.ts"
 import { type AlsoCommit, decidedAlready, type Made, type Named, type Subject, subjectOf } from "./accept.ts"
+import { RefundBell } from "./RefundBell.ts"
 
 /** Refunds of a payment at most: all are kept, and shown with it. */
 export const mostRefunds = 100
@@ -71,10 +72,24 @@ const stored = Effect.fnUntraced(function* (id: RefundId) {
   return refund ?? (yield* Effect.dieMessage(`${id} was not stored`))
 })
 
+/** Runs in each transaction that records a refund, or changes its status or transaction. */
+const statusChanged = Effect.fnUntraced(function* ({ status, txHash }: Refund) {
+  if (txHash !== undefined && (status === "noted" || status === "seen")) yield* (yield* RefundBell).ring
+})
+
+/** Stores a refund with its parts. */
+const recorded = Effect.fnUntraced(function* (refund: Omit<Refund, "sequence">, prices: PricedMoment["prices"]) {
+  yield* Refunds.put(refund, prices)
+  const after = yield* stored(refund.id)
+  yield* statusChanged(after)
+  return after
+})
+
 /** Changes a refund's status, and what follows from it. */
-const changed = Effect.fnUntraced(function* (refund: Refund, change: Refunds.RefundChange) {
+export const changed = Effect.fnUntraced(function* (refund: Refund, change: Refunds.RefundChange) {
   yield* Refunds.change(refund.id, change, yield* Clock.currentTimeMillis)
   const after = yield* stored(refund.id)
+  if (after.status !== refund.status || after.txHash !== refund.txHash) yield* statusChanged(after)
   if (isStanding(refund) !== isStanding(after)) yield* settle(after)
   return after
 })
@@ -235,8 +250,7 @@ export const noteRefund = <E = never>(
         ...{ to, txHash, note, status: "noted", from: undefined, problem: undefined, plan: undefined },
         ...{ createdAt: now, changedAt: now, parts: parts.map(partIn) }
       }
-      yield* Refunds.put(refund, prices)
-      const after = yield* stored(refund.id)
+      const after = yield* recorded(refund, prices)
       yield* settle(after)
       return { refund: after, made: "decided" as Made }
     })
@@ -344,12 +358,11 @@ const beginOne = Effect.fnUntraced(function* (
     const { status, txHash } = known
     if (status !== "noted" || txHash !== undefined) return yield* refuse(`${id} is ${status}: it is not paid again`)
     if (known.amount !== amount) return yield* refuse(`${id} is of ${known.amount}, and the plan sends ${amount}`)
-    return yield* Refunds.put({ ...known, ...begun }, prices)
+    return void (yield* recorded({ ...known, ...begun }, prices))
   }
   // It was dropped by hand, and was sent all the same.
   if (found !== undefined && wasSent && of === undefined) {
-    yield* Refunds.put({ ...found, ...begun }, prices)
-    return yield* settle(yield* stored(id))
+    return yield* settle(yield* recorded({ ...found, ...begun }, prices))
   }
   const subject = of === undefined ? undefined : yield* subjectOf(tx, of, undefined)
   const exception = subject?.exception
@@ -363,8 +376,7 @@ const beginOne = Effect.fnUntraced(function* (
     ...{ exception: exception.id, txHash, block, amount, ofConfirmed: false, openedAt: undefined, ofTwo: true }
   }
   const its = { payment, account, address, chain, currency, mode, note: undefined, createdAt: now }
-  yield* Refunds.put({ ...its, ...begun, parts: [part] }, prices)
-  yield* settle(yield* stored(id))
+  yield* settle(yield* recorded({ ...its, ...begun, parts: [part] }, prices))
 })
 
 /**
