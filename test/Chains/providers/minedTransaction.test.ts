@@ -1,10 +1,10 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { minedTransaction } from "../../../src/Chains/providers/minedTransaction.ts"
+import { minedTransaction, minedTransfers } from "../../../src/Chains/providers/minedTransaction.ts"
 import { clockTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
 import { alice } from "../around.ts"
-import { coin, ModelChain } from "../ModelChain.ts"
+import { coin, ModelChain, token } from "../ModelChain.ts"
 
 clockTest(
   "a mined transaction is found, where the chain's provider responds with that transaction and no other",
@@ -68,4 +68,30 @@ clockTest("where one decides alone, another one that disagrees now is not outvot
   expect(yield* Effect.flip(minedTransaction(providers, paid.hash))).toMatchObject({ reason: "inconsistent" })
   other.failure = "timeout"
   expect(yield* minedTransaction(providers, paid.hash)).toMatchObject({ confirmations: 6 })
+})
+
+clockTest("what a transaction transfers counts once two providers agree on it", function* () {
+  const chain = new ModelChain(3)
+  const [other, third] = [chain.twin(), chain.twin()]
+  const contract = `0x${"c".repeat(40)}`
+  const [tokens, coins] = [token(contract, alice, 5n), coin(alice, 7n)]
+  chain.mine(tokens, coins)
+  const { providers } = someProviders(chain.client, other.client, third.client)
+  const transfersOf = ({ hash }: typeof coins) => Effect.map(minedTransfers(providers, hash), (one) => one?.transfers)
+  const to = alice.toLowerCase()
+  // The log before it is another event.
+  const ofToken = [{ contract, from: expect.any(String), to, amount: 5n, position: "log:1" }]
+  expect(yield* transfersOf(tokens)).toEqual(ofToken)
+  expect(yield* transfersOf(coins)).toMatchObject([{ contract: undefined, to, amount: 7n, position: "tx" }])
+  const hiding = (node: ModelChain) => {
+    node.distort = ({ method }, answer) =>
+      method === "eth_getTransactionReceipt" ? { ...(answer as object), logs: [] } : answer
+  }
+  hiding(chain)
+  expect(yield* transfersOf(tokens)).toEqual(ofToken)
+  hiding(other)
+  expect(yield* transfersOf(tokens)).toEqual([])
+  third.failure = "timeout"
+  other.distort = chain.twin().distort
+  expect(yield* Effect.flip(transfersOf(tokens))).toMatchObject({ reason: "inconsistent" })
 })

@@ -74,17 +74,19 @@ const cases: ReadonlyArray<Case> = [
 ]
 
 describe("a refund by its transaction", () => {
-  it.each(cases)("%s: %#", (_, refund, found, expected, over) => {
-    const change = judgeRefund(refundOf(refund), {
-      ...{ mined: found, confirmations: 3, now: 0, position: undefined },
-      currencyOf: ({ contract }) => (contract === undefined ? "ETH" : contract === "0xc" ? "USDC" : "other"),
-      isUsed: ({ to }) => to === other && refund.to === undefined,
-      ...over
+  for (const [what, refund, found, expected, over] of cases) {
+    it(what, () => {
+      const change = judgeRefund(refundOf(refund), {
+        ...{ mined: found, confirmations: 3, now: 0, position: undefined },
+        currencyOf: ({ contract }) => (contract === undefined ? "ETH" : contract === "0xc" ? "USDC" : "other"),
+        isUsed: ({ to }) => to === other && refund.to === undefined,
+        ...over
+      })
+      const { from, position, problem, status = "stays", to } = change ?? {}
+      const is = problem === undefined ? [status, from, to, position] : [`${status}: ${problem}`]
+      expect(is.filter((one) => one !== undefined).join(" ")).toMatch(new RegExp(`^${expected}`))
     })
-    const { from, position, problem, status = "stays", to } = change ?? {}
-    const is = problem === undefined ? [status, from, to, position] : [`${status}: ${problem}`]
-    expect(is.filter((one) => one !== undefined).join(" ")).toMatch(new RegExp(`^${expected}`))
-  })
+  }
 })
 
 /** An expired payment with 7 and 8 that came late, each sent back, with this transaction. */
