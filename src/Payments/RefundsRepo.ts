@@ -218,18 +218,20 @@ export interface RefundChange extends Pick<Refund, "status"> {
   readonly to?: string | undefined
   /** Which transfer of the transaction it is: no other refund is it. */
   readonly position?: string | undefined
+  /** Unix seconds. */
+  readonly blockTime?: number | undefined
   readonly problem?: string | undefined
 }
 
 /** Stores a refund's new status, or transaction; what is not given stays, but for the problem and the position. */
-export const change = (id: RefundId, { from, position, problem, status, to, txHash }: RefundChange, at: number) =>
+export const change = (id: RefundId, { blockTime, from, position, problem, status, to, txHash }: RefundChange, at: number) =>
   execute(
     `UPDATE refunds SET changed_at = iif(status = ? AND tx_hash IS coalesce(?, tx_hash), changed_at, ?), status = ?,
        tx_hash = coalesce(?, tx_hash), sender = coalesce(?, sender), receiver = coalesce(?, receiver), position = ?,
-       problem = ? WHERE id = ?`,
+       block_time = coalesce(?, block_time), problem = ? WHERE id = ?`,
     [
       ...[status, txHash ?? null, at, status, txHash ?? null],
-      ...[from ?? null, to ?? null, position ?? null, problem ?? null, id]
+      ...[from ?? null, to ?? null, position ?? null, blockTime ?? null, problem ?? null, id]
     ]
   )
 

@@ -46,12 +46,9 @@ const client = nodeClient("node", (calls) =>
   Effect.succeed(
     calls.map(({ method, params }) => {
       if (method === "eth_getBlockByNumber") {
-        return Either.right({
-          number: quantity(200),
-          hash: hash("e"),
-          parentHash: hash("d"),
-          timestamp: quantity(200)
-        })
+        const isHead = params[0] === "latest"
+        const number = isHead ? quantity(200) : params[0]
+        return Either.right({ number, hash: hash(isHead ? "e" : "b"), parentHash: hash("d"), timestamp: number })
       }
       const known = mined.get(String(params[0]))
       if (known === undefined) return Either.right(null)

@@ -215,7 +215,7 @@ export const questions: ReadonlyArray<Question> = [
     answers: "yes with block and outcome, as deep as the second of two heads says; no",
     differ: "the decision is refused, and a refund stays as it is: no two say the same",
     alone: "refused for the patience, then the serving one's word",
-    asked: { "Chains/providers/minedTransaction.ts": ["getHead", "getMinedValue", "receiptReader"] }
+    asked: { "Chains/providers/minedTransaction.ts": ["getHead", "getHeader", "getMinedValue", "receiptReader"] }
   },
   {
     asks: "what `tilld rescan`, `tilld claim` and the search of skipped addresses find",

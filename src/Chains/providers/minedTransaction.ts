@@ -1,6 +1,6 @@
 import { Effect, Either, Option, Schema } from "effect"
 import { Ballot, no, reached, yes } from "../evidence/Ballot.ts"
-import { getHead, optional, sendBatch } from "../rpc/methods.ts"
+import { getHead, getHeader, optional, sendBatch } from "../rpc/methods.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
 import { ContractLog, transferIn } from "../rpc/tokenTransfer.ts"
 import { getMinedValue, hasSucceeded, receiptReader } from "../rpc/transactionMethods.ts"
@@ -42,6 +42,8 @@ export interface MinedTransfer {
 
 /** A transaction with what it transfers. Native coin that moves inside contracts is not among it. */
 export interface MinedTransfers extends MinedTransaction {
+  /** Of its block, Unix seconds. */
+  readonly blockTime: number
   readonly transfers: ReadonlyArray<MinedTransfer>
   /** Whether it calls a contract, which may have moved native coin. */
   readonly isCall: boolean
@@ -66,6 +68,10 @@ const transfersBy = Effect.fnUntraced(function* (providers: Providers, provider:
   if (sent?.hash !== hash || sent.blockHash !== blockHash) {
     return yield* inconsistent(provider.client, "eth_getTransactionByHash", `${hash} is in block ${sent?.blockHash}`)
   }
+  const [block] = yield* sendBatch(provider.client, [getHeader(blockNumber)])
+  if (block.hash !== blockHash) {
+    return yield* inconsistent(provider.client, "eth_getBlockByNumber", `block ${blockNumber} is ${block.hash}`)
+  }
   const { from, input, to, value: amount } = sent
   const own = amount > 0n && to ? [{ contract: undefined, from, to, amount, position: "tx" }] : []
   const confirmations = head.number - blockNumber + 1
@@ -74,6 +80,7 @@ const transfersBy = Effect.fnUntraced(function* (providers: Providers, provider:
   return {
     blockNumber,
     blockHash,
+    blockTime: block.time,
     succeeded,
     confirmations,
     isCall: input !== "0x",

@@ -64,7 +64,7 @@ const judged = (
   const found = free.find(({ from }) => from === address) ?? free[0]
   if (found !== undefined) {
     const { from, position } = found
-    return { status: isDeep ? "final" : "seen", from, to: found.to, position }
+    return { status: isDeep ? "final" : "seen", from, to: found.to, position, blockTime: mined.blockTime }
   }
   // A reorg may still change what it did: its money is not open again before.
   if (!isDeep) return status === "not_found" ? { status: "noted" } : undefined

@@ -267,7 +267,7 @@ export const ledger = [
   // Money that goes back. `receiver`: to whom. `sender`: who sent it, and `position`: the transfer within its transaction, once the
   // chain has shown it: each transfer pays one refund. `plan_*`: the transfer of a signed plan that pays it. `payment_id`,
   // `account_id`: null where a lost copy of this database handed out the address. `block_time`: Unix seconds; of its record, until
-  // a broadcast knows the block.
+  // a broadcast or the lookup knows the block.
   `CREATE TABLE refunds (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,

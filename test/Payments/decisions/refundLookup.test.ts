@@ -26,7 +26,7 @@ const usdc = (position: string, over: object = {}) => ({
 })
 const coin = (over: object = {}) => ({ ...usdc("tx"), contract: undefined, ...over })
 const minedWith = (transfers: MinedTransfers["transfers"], over: Partial<MinedTransfers> = {}): MinedTransfers => ({
-  ...{ blockNumber: 9, blockHash: hash("b"), succeeded: true, confirmations: 3, isCall: true },
+  ...{ blockNumber: 9, blockTime: 900, blockHash: hash("b"), succeeded: true, confirmations: 3, isCall: true },
   ...{ transfers, ...over }
 })
 
@@ -136,6 +136,8 @@ test("what sends nothing back reopens its money, and a transfer is one refund al
   )
   yield* look
   expect(yield* is).toMatchObject({ status: "final", from: sender, to: customer, problem: undefined })
+  const booked = yield* Effect.flatMap(Reader, (reader) => reader.get("SELECT block_time AS at FROM refunds"))
+  expect(booked).toEqual({ at: 150 })
   const second = yield* refunded(id, { amount: 7n })
   const [other = ""] = second === undefined ? [] : [second.refund.id]
   yield* stands(id, "expired", "refunded late 7", "open late 1")
