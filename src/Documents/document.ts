@@ -3,7 +3,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { errorBody, errorCodes, unauthorizedBody } from "../Domain/ApiError.ts"
 import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
 import { delaysInWords } from "../Domain/DeliveryObject.ts"
-import { EventKind, WebhookEvent } from "../Domain/Event.ts"
+import { EventKind, isStatusEventKind, type StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
 import { expiryRule } from "../Domain/Payment.ts"
 import { exampleEvent } from "./examples.ts"
 import {
@@ -146,21 +146,19 @@ const signatureHeaders: ReadonlyArray<Parameter> = [
 
 /** What `data` has in each kind of event that reports a payment's state, beyond a payment. */
 const narrowed: Readonly<
-  Record<Exclude<EventKind, "payment.exception">, { readonly status: string; readonly required: ReadonlyArray<string> }>
+  Record<StatusEventKind, { readonly status: string; readonly required: ReadonlyArray<string> }>
 > = {
   "payment.created": { status: "pending", required: [] },
   "payment.detecting": { status: "detecting", required: ["amountReceived"] },
-  "payment.updated": { status: "detecting", required: ["amountReceived"] },
   "payment.confirmed": { status: "confirmed", required: ["txHash", "confirmedAt"] },
   "payment.expired": { status: "expired", required: [] },
   "payment.failed": { status: "failed", required: ["failureReason"] }
 }
 
 const schemaOf = (kind: EventKind): JsonSchema => {
-  if (kind === "payment.exception") {
-    return {
-      allOf: [refer("schemas", "WebhookEvent"), { properties: { event: { const: kind } }, required: ["exception"] }]
-    }
+  if (!isStatusEventKind(kind)) {
+    const required = kind === "payment.exception" ? ["exception"] : kind === "refund.final" ? ["refund"] : []
+    return { allOf: [refer("schemas", "WebhookEvent"), { properties: { event: { const: kind } }, required }] }
   }
   const { required, status } = narrowed[kind]
   const there = Object.fromEntries(required.map((name) => [name, {}]))

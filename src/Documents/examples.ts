@@ -36,7 +36,11 @@ const txHash = "0xc18285c32520a01691427edb4da9a71dae416ff4ebec33007508bd88802ce5
 /** Nothing is left to pay, or nobody is asked to any more. */
 const { paymentUri: _, ...withoutUri } = examplePayment
 
-const detecting: PaymentObject = { ...withoutUri, status: "detecting", amountReceived: "25000000", txHash }
+const all = "25000000"
+const detecting: PaymentObject = {
+  ...withoutUri,
+  ...{ status: "detecting", amountReceived: all, received: all, kept: all, txHash }
+}
 
 const partPaid: PaymentObject = {
   ...detecting,
@@ -120,6 +124,8 @@ const final: RefundObject = {
   changedAt: "2026-01-31T12:31:00.000Z"
 }
 
+const sentBack: AccountedPayment = { ...confirmed, refunded: "20000000", kept: "5000000", refunds: [final] }
+
 const accepted: ExceptionObject = { ...lateMoney, resolution: "accepted", resolvedAt: "2026-01-31T15:00:00.000Z" }
 
 const ledgerRow: LedgerRow = {
@@ -154,13 +160,15 @@ const dataOf: Readonly<Record<EventKind, readonly [data: AccountedPayment, at: s
   "payment.confirmed": [confirmed, "2026-01-31T12:06:20.000Z"],
   "payment.expired": [expired, "2026-01-31T13:01:20.000Z"],
   "payment.failed": [failed, "2026-01-31T13:01:20.000Z"],
-  "payment.exception": [late, lateMoney.detectedAt]
+  "payment.exception": [late, lateMoney.detectedAt],
+  "refund.final": [sentBack, final.changedAt]
 }
 
 export const exampleEvent = (kind: EventKind): WebhookEvent => {
   const [data, createdAt] = dataOf[kind]
-  const exception = kind === "payment.exception" ? { exception: lateMoney } : {}
-  return { id: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data, ...exception }
+  const about =
+    kind === "payment.exception" ? { exception: lateMoney } : kind === "refund.final" ? { refund: final } : {}
+  return { id: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data, ...about }
 }
 
 const createPayment: typeof CreatePaymentBody.Encoded = {

@@ -159,9 +159,9 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
       "`data.status` is `detecting`: the first transfer in time was seen, even of a part, and waits for confirmations. It comes again, as a new event, if a reorg removed the transfer and it was mined again."
   },
   "payment.updated": {
-    summary: "What remains of a payment has changed",
+    summary: "What remains or goes back of a payment has changed",
     description:
-      "`data.status` is `detecting`: another transfer came, or a reorg removed one, and `amountRemaining` has changed by at least a hundredth of `amount`, or is gone. Only for endpoints that name this kind: it is not sent to a payment's own `webhookUrl`."
+      "Another transfer came to a `detecting` payment, or a reorg removed one, and `amountRemaining` has changed by at least a hundredth of `amount`, or is gone; or `refunded` of a payment in any state has changed. Only for endpoints that name this kind: it is not sent to a payment's own `webhookUrl`."
   },
   "payment.confirmed": {
     summary: "A payment is paid",
@@ -182,5 +182,10 @@ export const eventTexts: Readonly<Record<EventKind, Text>> = {
     summary: "Money fits no payment, or was decided on",
     description:
       "`exception` was opened, has become another amount, or was closed: `resolution` says how. Sent only to endpoints that name this kind, never to a payment's own `webhookUrl`."
+  },
+  "refund.final": {
+    summary: "Money has gone back for good",
+    description:
+      "The chain has the transfer of `refund`, by two providers and with its confirmations. Sent only to endpoints that name this kind, never to a payment's own `webhookUrl`."
   }
 }

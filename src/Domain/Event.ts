@@ -141,7 +141,12 @@ export const StatusEventKind = Schema.Literal(
 export type StatusEventKind = typeof StatusEventKind.Type
 
 /** All kinds. One that reports no new status is sent only to endpoints that name it. */
-export const EventKind = Schema.Literal(...StatusEventKind.literals, "payment.updated", "payment.exception")
+export const EventKind = Schema.Literal(
+  ...StatusEventKind.literals,
+  "payment.updated",
+  "payment.exception",
+  "refund.final"
+)
 export type EventKind = typeof EventKind.Type
 
 export const isStatusEventKind: (kind: EventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
@@ -156,11 +161,12 @@ export const WebhookEvent = Schema.Struct({
   event: EventKind.annotations({ description: "What happened." }),
   createdAt: timestamp("When it happened"),
   data: AccountedPayment,
-  exception: Schema.optionalWith(ExceptionObject, { exact: true })
+  exception: Schema.optionalWith(ExceptionObject, { exact: true }),
+  refund: Schema.optionalWith(RefundObject, { exact: true })
 }).annotations({
   identifier: "WebhookEvent",
   description:
-    "`data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, what it is about, as it is now."
+    "`data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, and `refund`, in `refund.final` only, what it is about, as it is now."
 })
 export type WebhookEvent = typeof WebhookEvent.Type
 

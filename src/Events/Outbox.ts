@@ -18,6 +18,7 @@ import type { PaymentException } from "../Domain/Exception.ts"
 import { toExceptionObject } from "../Domain/ExceptionObject.ts"
 import { eventId, type PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
+import { type Refund, refundObject } from "../Domain/Refund.ts"
 import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
@@ -29,6 +30,8 @@ import { paymentObject } from "./paymentObject.ts"
 export interface EventExtras extends ShownExceptions {
   /** The exception that `payment.exception` reports. */
   readonly exception?: PaymentException
+  /** The refund that `refund.final` reports. */
+  readonly refund?: Refund
   /** Whether its id goes with its content: a person decided this state, or a reorg. */
   readonly isDecision?: boolean | undefined
 }
@@ -71,19 +74,22 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         extras: EventExtras = nothing
       ) {
         const tx = yield* Tx
-        const { exception, isDecision } = extras
+        const { exception, isDecision, refund } = extras
         const [about] = exception === undefined ? [] : toExceptionObject(exception)
         const id =
-          exception === undefined
-            ? eventId(payment.id, kind, yield* ordinalOf(payment, kind), isDecision ? decisionOf(payment) : undefined)
-            : eventId(payment.id, `${kind} ${exception.id}`, exception.revision, saidOf(exception))
+          exception !== undefined
+            ? eventId(payment.id, `${kind} ${exception.id}`, exception.revision, saidOf(exception))
+            : refund !== undefined
+              ? eventId(payment.id, `${kind} ${refund.id}`, 0, refund.txHash)
+              : eventId(payment.id, kind, yield* ordinalOf(payment, kind), isDecision ? decisionOf(payment) : undefined)
         const data = withExceptions(paymentObject(payment, settings), extras)
         const event: WebhookEvent = {
           id,
           event: kind,
           createdAt: iso(at),
           data,
-          ...(about === undefined ? {} : { exception: about })
+          ...(about === undefined ? {} : { exception: about }),
+          ...(refund === undefined ? {} : { refund: refundObject(refund) })
         }
         yield* tx.run(
           "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -103,8 +109,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
 }
 
 // What events say of decisions, without their times, which differ after a restore.
-const decisionOf = ({ amountReceived, failureReason, txHash }: Payment): string =>
-  JSON.stringify([failureReason, `${amountReceived}`, txHash])
+const decisionOf = ({ amountReceived, failureReason, refunded, txHash }: Payment): string =>
+  JSON.stringify([failureReason, `${amountReceived}`, txHash, `${refunded}`])
 const saidOf = ({ amount, decisionTx, note, refunds, sentBack, status }: PaymentException): string =>
   JSON.stringify([
     status,

@@ -4,10 +4,10 @@
  */
 import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import { statusEventOf } from "../Domain/Event.ts"
+import { type EventKind, statusEventOf } from "../Domain/Event.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
-import type { Outbox } from "../Events/Outbox.ts"
+import type { EventExtras, Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { sponsorOf } from "./addresses/WalletsRepo.ts"
@@ -23,14 +23,21 @@ import { mayComplete, type Step } from "./statusMachine.ts"
 /** Exceptions that an event shows with its payment at most: there may be an event for each of a thousand. */
 const shownInEvents = 10
 
-/** Stores the event of a new state: of its status, or `payment.updated` where the status is that of the state before. */
-const publish = Effect.fnUntraced(function* (outbox: Outbox["Type"], before: Payment, step: Step, at: number) {
-  const { isDecision, payment: after } = step
-  const tx = yield* Tx
-  const shown = yield* shownMoney(tx, after.id, shownInEvents)
-  const kind = after.status === before.status ? "payment.updated" : statusEventOf(after.status)
-  yield* outbox.publish(after, at, kind, { ...shown, isDecision })
+/** Stores the event of a state, with the payment's money; its kind is that of the status unless given. */
+export const publish = Effect.fnUntraced(function* (
+  outbox: Outbox["Type"],
+  payment: Payment,
+  at: number,
+  kind: EventKind = statusEventOf(payment.status),
+  extras: Partial<EventExtras> = {}
+) {
+  const shown = yield* shownMoney(yield* Tx, payment.id, shownInEvents)
+  yield* outbox.publish(payment, at, kind, { ...shown, ...extras })
 })
+
+/** The kind of event of a new state: of its status, or `payment.updated` where the status is that of the state before. */
+const kindOf = (before: Payment, { status }: Payment): EventKind =>
+  status === before.status ? "payment.updated" : statusEventOf(status)
 
 /** Stores the events of the exceptions of a payment that have changed. `at` in Unix milliseconds. */
 export const reportExceptions = Effect.fnUntraced(function* (outbox: Outbox["Type"], payment: Payment, at: number) {
@@ -60,6 +67,8 @@ const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment,
   })
 })
 
+const withUpdate = (payment: Payment): Payment => ({ ...payment, updates: payment.updates + 1 })
+
 /** The changes of one payment to store. */
 export interface Change {
   readonly payment: Payment
@@ -88,11 +97,14 @@ export const storeTransitions = Effect.fnUntraced(function* (
   const due = steps.length > 0 || isSame ? steps : [{ payment, announced: false }]
   const stated = due.map((step) => ({ ...step, payment: { ...step.payment, received, refunded } }))
   const last = stated.at(-1)
-  const after = last?.payment ?? payment
+  // What goes back is told even where it changes no state.
+  const isUpdated = refunded !== payment.refunded && last?.announced === false
+  const after = last === undefined ? payment : isUpdated ? withUpdate(last.payment) : last.payment
   let before = payment
   for (const step of stated.slice(0, -1)) {
     yield* storeState(before, step.payment, at)
-    if (step.announced) yield* publish(outbox, before, step, at)
+    const { isDecision } = step
+    if (step.announced) yield* publish(outbox, step.payment, at, kindOf(before, step.payment), { isDecision })
     before = step.payment
   }
   if (last !== undefined) yield* storeState(before, after, at)
@@ -101,7 +113,10 @@ export const storeTransitions = Effect.fnUntraced(function* (
   yield* decide(opened)
   if (mayDiffer) yield* classify(after)
   // The event of the last state reports the exceptions that come with it.
-  if (last?.announced === true) yield* publish(outbox, before, last, at)
+  if (last?.announced === true) {
+    yield* publish(outbox, after, at, kindOf(before, after), { isDecision: last.isDecision })
+  }
+  if (isUpdated) yield* publish(outbox, after, at, "payment.updated", { isDecision: true })
   if (mayDiffer) yield* reportExceptions(outbox, after, at)
   return { after, opened }
 })

@@ -14,7 +14,8 @@ const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, Event
     Schema.filter((events) => events.length > 0, { message: () => "must have at least one event kind" }),
     Schema.filter((events) => new Set(events).size === events.length, {
       message: () => "must not have the same event kind twice",
-      description: "The event kinds to send; `payment.updated` goes only to endpoints that name it.",
+      description:
+        "The event kinds to send; `payment.updated`, `payment.exception` and `refund.final` go only to endpoints that name them.",
       jsonSchema: { minItems: 1, uniqueItems: true }
     })
   )

@@ -24,6 +24,7 @@ export type EventKind =
   | "payment.failed"
   | "payment.updated"
   | "payment.exception"
+  | "refund.final"
 
 export type ReceiptKind =
   | "credited"
@@ -463,7 +464,7 @@ export interface RedeliveredSome {
   readonly cursor: string | null
 }
 
-/** `data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, what it is about, as it is now. */
+/** `data` is the payment in its state at the time of the event; `exception`, in `payment.exception` only, and `refund`, in `refund.final` only, what it is about, as it is now. */
 export interface WebhookEvent {
   /** Identifier of the event. It can come more than once: skip the ids that you know. */
   readonly id: string
@@ -473,6 +474,7 @@ export interface WebhookEvent {
   readonly createdAt: string
   readonly data: AccountedPayment
   readonly exception?: PaymentException
+  readonly refund?: Refund
 }
 
 /** What is to be paid. Unknown fields are refused. */
@@ -547,7 +549,7 @@ export interface CreateQuote {
 export interface CreateWebhookEndpoint {
   /** Must be an https URL of at most 2048 characters, without user info. */
   readonly url: string
-  /** The event kinds to send; `payment.updated` goes only to endpoints that name it. */
+  /** The event kinds to send; `payment.updated`, `payment.exception` and `refund.final` go only to endpoints that name them. */
   readonly events: ReadonlyArray<EventKind>
   /** Signs what is sent to this endpoint; it is never shown again. Must be whsec_ followed by 16 to 256 visible characters. */
   readonly secret: string
@@ -557,7 +559,7 @@ export interface CreateWebhookEndpoint {
 export interface ChangeWebhookEndpoint {
   /** Must be an https URL of at most 2048 characters, without user info. */
   readonly url?: string | undefined
-  /** The event kinds to send; `payment.updated` goes only to endpoints that name it. */
+  /** The event kinds to send; `payment.updated`, `payment.exception` and `refund.final` go only to endpoints that name them. */
   readonly events?: ReadonlyArray<EventKind> | undefined
   /** Signs what is sent to this endpoint; it is never shown again. Must be whsec_ followed by 16 to 256 visible characters. */
   readonly secret?: string | undefined

@@ -138,7 +138,9 @@ const byHand: Readonly<Record<Exclude<EventKind, StatusEventKind>, string>> = {
   "payment.updated":
     "payment.updated comes with the second part of a payment: run tilld sandbox pay ID --part half twice. It goes to those who name it, such as tilld listen --events payment.updated",
   "payment.exception":
-    "payment.exception comes with money that fits no payment: run tilld sandbox pay ID --part more. It goes to those who name it, such as tilld listen --events payment.exception"
+    "payment.exception comes with money that fits no payment: run tilld sandbox pay ID --part more. It goes to those who name it, such as tilld listen --events payment.exception",
+  "refund.final":
+    "refund.final comes when the chain has a refund for good: send the money with a wallet, then run tilld payments refunded ID --tx 0x… It goes to those who name it, such as tilld listen --events refund.final"
 }
 
 const triggerEvent = Effect.fn("commands.trigger")(function* (options: {

@@ -18,6 +18,7 @@ import {
 import { newRefundId, type RefundId } from "../../Domain/Ids.ts"
 import { isEnded, type Payment } from "../../Domain/Payment.ts"
 import {
+  isSentBack,
   isStanding,
   type PlannedTransfer,
   type Refund,
@@ -90,7 +91,7 @@ export const changed = Effect.fnUntraced(function* (refund: Refund, change: Refu
   yield* Refunds.change(refund.id, change, yield* Clock.currentTimeMillis)
   const after = yield* stored(refund.id)
   if (after.status !== refund.status || after.txHash !== refund.txHash) yield* statusChanged(after)
-  if (isStanding(refund) !== isStanding(after)) yield* settle(after)
+  if (isStanding(refund) !== isStanding(after) || isSentBack(refund) !== isSentBack(after)) yield* settle(after)
   return after
 })
 

@@ -12,11 +12,14 @@ import { contractsOf } from "../../Chains/scan/transfers.ts"
 import { networkKey } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { Refund } from "../../Domain/Refund.ts"
+import { Outbox } from "../../Events/Outbox.ts"
 import { type ChainSettings, Settings } from "../../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
 import * as CollectedRepo from "../addresses/CollectedRepo.ts"
+import * as Repo from "../PaymentsRepo.ts"
 import * as Refunds from "../RefundsRepo.ts"
+import { publish } from "../storeTransitions.ts"
 import { RefundBell } from "./RefundBell.ts"
 import { changed } from "./refund.ts"
 
@@ -123,6 +126,7 @@ export const refundLookup = Effect.gen(function* () {
   const reader = yield* Reader
   const writer = yield* Writer
   const bell = yield* RefundBell
+  const outbox = yield* Outbox
   const services = yield* Effect.context<Settlement>()
   const heartbeat = (yield* Workers).worker("refunds", "1 minute")
   /** When the chain was asked about a transaction of a refund, Unix milliseconds. */
@@ -149,7 +153,12 @@ export const refundLookup = Effect.gen(function* () {
     if ((yield* judge(reader, settings, refund, mined)) === undefined) return
     const store = Effect.gen(function* () {
       const found = yield* judge(yield* Tx, settings, refund, mined)
-      if (found !== undefined) yield* changed(found.refund, found.change)
+      if (found === undefined) return
+      const after = yield* changed(found.refund, found.change)
+      const payment =
+        after.status === "final" ? after.payment && (yield* Repo.byId(yield* Tx, after.payment)) : undefined
+      if (payment === undefined) return
+      yield* publish(outbox, payment, yield* Clock.currentTimeMillis, "refund.final", { refund: after })
     })
     yield* writer.write(Effect.provide(store, services))
   })

@@ -118,8 +118,9 @@ const kindTexts: Readonly<Record<EventKind, string>> = {
   "payment.confirmed": "it is paid",
   "payment.expired": "nothing came in time, or it was cancelled",
   "payment.failed": "too little came, or something else than was asked for",
-  "payment.updated": "more of it came, or a reorg took some back",
-  "payment.exception": "money that fits no payment needs your decision, or was decided on"
+  "payment.updated": "more of it came, a reorg took some back, or some goes back",
+  "payment.exception": "money that fits no payment needs your decision, or was decided on",
+  "refund.final": "the chain has a refund for good"
 }
 
 const kinds = EventKind.literals.map((kind) => [kind, `${kind}: ${kindTexts[kind]}`] as const)

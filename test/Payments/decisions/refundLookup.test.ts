@@ -1,12 +1,14 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, TestClock } from "effect"
+import { Duration, Effect, Schema, TestClock } from "effect"
 import type { MinedTransfers } from "../../../src/Chains/providers/minedTransaction.ts"
+import { WebhookEvent } from "../../../src/Domain/Event.ts"
 import { RefundId } from "../../../src/Domain/Ids.ts"
 import type { Refund } from "../../../src/Domain/Refund.ts"
 import { nameRefund } from "../../../src/Payments/decisions/refund.ts"
 import { type Findings, judgeRefund, refundLookup } from "../../../src/Payments/decisions/refundLookup.ts"
 import * as Refunds from "../../../src/Payments/RefundsRepo.ts"
 import { Reader } from "../../../src/Sql.ts"
+import { rows } from "../../lib/store.ts"
 import { asked, end, expiredWith, hash, mined, receiver, refunded, sender, stands, test } from "../deciding.ts"
 import { address, transfer } from "../settling.ts"
 
@@ -164,4 +166,26 @@ test("the lookup asks at once when a transaction is named", function* () {
   mined.set(hash("b"), { blockNumber: 150, status: "0x1", coin: { value: 7n } })
   yield* nameRefund(refund, undefined, hash("b"))
   while ((yield* is).status !== "final") yield* Effect.yieldNow()
+})
+
+test("each change of what goes back is told, and that the chain has it for good", function* () {
+  const { id, is, look, refund } = yield* withRefunds(hash("a"))
+  yield* TestClock.adjust("61 minutes")
+  yield* look
+  mined.set(hash("a"), { blockNumber: 150, status: "0x1", coin: { value: 7n } })
+  yield* TestClock.adjust("10 minutes")
+  yield* look
+  const bodies = yield* rows<{ body: string }>(
+    "SELECT body FROM events WHERE kind IN ('payment.updated', 'refund.final')"
+  )
+  const events = bodies.map(({ body }) => Schema.decodeUnknownSync(Schema.parseJson(WebhookEvent))(body))
+  expect(events.map(({ data, event }) => [event, data.id, data.status, data.refunded, data.kept])).toEqual([
+    ["payment.updated", id, "expired", "7", "8"],
+    ["payment.updated", id, "expired", "0", "15"],
+    ["payment.updated", id, "expired", "7", "8"],
+    ["refund.final", id, "expired", "7", "8"]
+  ])
+  expect(events.at(-1)).toMatchObject({ refund: { id: refund, status: "final" }, data: { refunds: [{ id: refund }] } })
+  expect((yield* is).status).toBe("final")
+  expect(new Set(events.map((event) => event.id)).size).toBe(4)
 })

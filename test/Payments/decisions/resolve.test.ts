@@ -105,7 +105,7 @@ test("accept: other accepted money, alone or with all, adds to what the payment 
   yield* refundOf(id, 200n, 150n)
   yield* accept(id, undefined, {})
   const all = yield* look(id)
-  expect(all.payment).toEqual({ ...confirmed.payment, amountReceived: 750n, refunded: 150n })
+  expect(all.payment).toEqual({ ...confirmed.payment, amountReceived: 750n, refunded: 150n, updates: 1 })
   expect(all.exceptions.filter((one) => one.startsWith("open"))).toEqual([])
 })
 
