@@ -12,6 +12,7 @@ import type { PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
+import { bySize } from "../migrations/0001_start/ledger.ts"
 import { anyRow, type Db, execute, type Param, Tx } from "../Sql.ts"
 
 /** Receipts of a payment's own currency that are read. */
@@ -110,14 +111,18 @@ export const ofPayment = (db: Db, payment: Payment) =>
     inOneBlock(rows.map(fromRow)).map((receipt) => ({ ...receipt, small: isSmall(payment, receipt) }))
   )
 
-/** The first receipts of a payment in chain order that are too small to be read, of those that two providers report and others. */
-export const unlisted = (db: Db, payment: Payment) => {
+/**
+ * The first receipts of a payment in chain order of those that are too small to be read, and of at least that amount: of those
+ * that two providers report, and of others.
+ */
+export const unlisted = (db: Db, payment: Payment, least: bigint) => {
+  const size = `${least}`.length.toString().padStart(2, "0")
   const first = (corroborated: 0 | 1) =>
-    select(db, `payment_id = ? AND listed IS NULL AND canonical = 1 AND corroborated = ? ${inOrder} LIMIT ?`, [
-      payment.id,
-      corroborated,
-      mostOwn
-    ])
+    select(
+      db,
+      `payment_id = ? AND listed IS NULL AND canonical = 1 AND corroborated = ? AND ${bySize} >= ? ${inOrder} LIMIT ?`,
+      [payment.id, corroborated, `${size}${least}`, mostOwn]
+    )
   return Effect.zipWith(first(1), first(0), (...both) =>
     inOneBlock(both.flat()).map((one) => ({ ...one, small: true }))
   )

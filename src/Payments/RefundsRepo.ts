@@ -224,7 +224,11 @@ export interface RefundChange extends Pick<Refund, "status"> {
 }
 
 /** Stores a refund's new status, or transaction; what is not given stays, but for the problem and the position. */
-export const change = (id: RefundId, { blockTime, from, position, problem, status, to, txHash }: RefundChange, at: number) =>
+export const change = (
+  id: RefundId,
+  { blockTime, from, position, problem, status, to, txHash }: RefundChange,
+  at: number
+) =>
   execute(
     `UPDATE refunds SET changed_at = iif(status = ? AND tx_hash IS coalesce(?, tx_hash), changed_at, ?), status = ?,
        tx_hash = coalesce(?, tx_hash), sender = coalesce(?, sender), receiver = coalesce(?, receiver), position = ?,

@@ -166,19 +166,20 @@ export const counted = (
 ): ReadonlyArray<Receipt> => credit(payment, onTimeOf(payment, receipts).filter(counts))
 
 /**
- * Whether a small receipt could complete the payment: the last sum that is too little lacks less than the floor, by all
- * receipts or by the corroborated ones.
+ * What a small receipt has to be at least to complete the payment: what the last sum that is too little lacks, by all receipts
+ * or by the corroborated ones. Undefined where that is no less than the floor.
  */
-export const mayComplete = (payment: Payment, receipts: ReadonlyArray<Receipt>): boolean => {
+export const leastToComplete = (payment: Payment, receipts: ReadonlyArray<Receipt>): bigint | undefined => {
   const onTime = onTimeOf(payment, receipts).filter(({ small }) => !small)
-  return [onTime, onTime.filter(({ corroborated }) => corroborated)].some((all) => {
+  const least = [onTime, onTime.filter(({ corroborated }) => corroborated)].map((all) => {
     let lacking = required(payment)
     for (const { amount } of all) {
       if (amount >= lacking) break
       lacking -= amount
     }
-    return lacking < payment.floor
+    return lacking
   })
+  return least.filter((lacking) => lacking < payment.floor).sort((a, b) => Number(a - b))[0]
 }
 
 /** The receipts without those that are too small: neither all receipts nor the corroborated ones are completed by them. */

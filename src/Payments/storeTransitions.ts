@@ -18,7 +18,7 @@ import * as Receipts from "./ReceiptsRepo.ts"
 import * as Refunds from "./RefundsRepo.ts"
 import { shownMoney } from "./shownMoney.ts"
 import { standing, standingOfLost } from "./standing.ts"
-import { mayComplete, type Step } from "./statusMachine.ts"
+import { leastToComplete, type Step } from "./statusMachine.ts"
 
 /** Exceptions that an event shows with its payment at most: there may be an event for each of a thousand. */
 const shownInEvents = 10
@@ -126,9 +126,8 @@ export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
   const sponsor = yield* sponsorOf(tx, payment.id)
   const listed = yield* Receipts.ofPayment(tx, payment)
-  const unlisted = mayComplete(payment, withoutGas(payment, listed, sponsor))
-    ? yield* Receipts.unlisted(tx, payment)
-    : []
+  const least = leastToComplete(payment, withoutGas(payment, listed, sponsor))
+  const unlisted = least === undefined ? [] : yield* Receipts.unlisted(tx, payment, least)
   const exceptions = yield* Exceptions.ofPayment(tx, payment.id)
   const refunds = yield* Refunds.ofPayment(tx, payment.id)
   const stands = standing(payment, [...listed, ...unlisted], { exceptions, refunds }, sponsor)

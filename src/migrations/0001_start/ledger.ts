@@ -24,6 +24,9 @@ const frozen = `rate TEXT,
 /** SQL: a receipt that the books have. Money without a transaction has no second provider that could corroborate it. */
 export const isBooked = "canonical = 1 AND (corroborated = 1 OR tx_hash IS NULL)"
 
+/** SQL: the amount of a receipt as text that sorts as the amounts do. */
+export const bySize = "printf('%02d%s', length(amount), amount)"
+
 /** SQL: a refund that the books have: it was sent back, or a person says so. */
 export const isBookedRefund = "status IN ('noted', 'seen', 'final')"
 
@@ -84,6 +87,8 @@ export const ledger = [
   // What counts first comes first: settlement reads so many rows of each kind, in this order.
   `CREATE INDEX receipts_payment
    ON receipts (payment_id, listed, canonical DESC, corroborated DESC, block_number, place, position)`,
+  // Of those that are too small to be read: whether one could complete the payment.
+  `CREATE INDEX receipts_small ON receipts (payment_id, corroborated, ${bySize}) WHERE listed IS NULL AND canonical = 1`,
   // For the search by transaction.
   "CREATE INDEX receipts_transaction ON receipts (tx_hash, payment_id) WHERE payment_id IS NOT NULL AND tx_hash IS NOT NULL",
   `CREATE INDEX receipts_lost ON receipts (address, chain, mode, canonical DESC, corroborated DESC, block_number, place)
