@@ -24,7 +24,7 @@ import { leastToComplete, type Step } from "./statusMachine.ts"
 const shownInEvents = 10
 
 /** Stores the event of a state, with the payment's money; its kind is that of the status unless given. */
-export const publish = Effect.fnUntraced(function* (
+export const publishState = Effect.fnUntraced(function* (
   outbox: Outbox["Type"],
   payment: Payment,
   at: number,
@@ -104,7 +104,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   for (const step of stated.slice(0, -1)) {
     yield* storeState(before, step.payment, at)
     const { isDecision } = step
-    if (step.announced) yield* publish(outbox, step.payment, at, kindOf(before, step.payment), { isDecision })
+    if (step.announced) yield* publishState(outbox, step.payment, at, kindOf(before, step.payment), { isDecision })
     before = step.payment
   }
   if (last !== undefined) yield* storeState(before, after, at)
@@ -114,9 +114,9 @@ export const storeTransitions = Effect.fnUntraced(function* (
   if (mayDiffer) yield* classify(after)
   // The event of the last state reports the exceptions that come with it.
   if (last?.announced === true) {
-    yield* publish(outbox, after, at, kindOf(before, after), { isDecision: last.isDecision })
+    yield* publishState(outbox, after, at, kindOf(before, after), { isDecision: last.isDecision })
   }
-  if (isUpdated) yield* publish(outbox, after, at, "payment.updated", { isDecision: true })
+  if (isUpdated) yield* publishState(outbox, after, at, "payment.updated", { isDecision: true })
   if (mayDiffer) yield* reportExceptions(outbox, after, at)
   return { after, opened }
 })

@@ -19,7 +19,7 @@ import { Workers } from "../../Telemetry/Workers.ts"
 import * as CollectedRepo from "../addresses/CollectedRepo.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Refunds from "../RefundsRepo.ts"
-import { publish } from "../storeTransitions.ts"
+import { publishState } from "../storeTransitions.ts"
 import { RefundBell } from "./RefundBell.ts"
 import { changed } from "./refund.ts"
 
@@ -158,7 +158,7 @@ export const refundLookup = Effect.gen(function* () {
       const payment =
         after.status === "final" ? after.payment && (yield* Repo.byId(yield* Tx, after.payment)) : undefined
       if (payment === undefined) return
-      yield* publish(outbox, payment, yield* Clock.currentTimeMillis, "refund.final", { refund: after })
+      yield* publishState(outbox, payment, yield* Clock.currentTimeMillis, "refund.final", { refund: after })
     })
     yield* writer.write(Effect.provide(store, services))
   })
