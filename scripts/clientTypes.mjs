@@ -32,7 +32,7 @@ const responses = [
 const bases = { AccountedPayment: "Payment", DeliveryWithAttempts: "Delivery" }
 const requests = [
   ...["CreatePayment", "RefundPayment", "NameRefund", "ResolveException", "CreateQuote", "CreateWebhookEndpoint"],
-  ...["ChangeWebhookEndpoint", "Redeliver", "RedeliverSome"]
+  ...["ChangePayment", "ChangeWebhookEndpoint", "Redeliver", "RedeliverSome"]
 ]
 
 const comment = (text) => (text === undefined ? [] : [`/** ${text.replaceAll("*/", "* /")} */`])
@@ -56,12 +56,13 @@ export const clientTypes = async (root) => {
   const named = new Map(
     Object.entries(unions).map(([name, find]) => [find({ schemas, queries }).enum.toSorted().join(), name])
   )
-  const typeOf = ({ $ref, anyOf, enum: values, items, properties, required = [], type }) => {
+  const typeOf = ({ $ref, additionalProperties, anyOf, enum: values, items, properties, required = [], type }) => {
     if ($ref !== undefined) return $ref.split("/").at(-1)
     if (anyOf !== undefined) return anyOf.map(typeOf).join(" | ")
     if (values !== undefined) return named.get(values.toSorted().join()) ?? literals(values)
     if (type === "array") return `ReadonlyArray<${typeOf(items)}>`
     if (properties !== undefined) return `{ ${fieldsOf(properties, required).join("\n")} }`
+    if (additionalProperties?.type) return `Readonly<Record<string, ${typeOf(additionalProperties)}>>`
     if (type === "object") return "Metadata"
     return type === "integer" ? "number" : type
   }

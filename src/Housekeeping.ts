@@ -6,6 +6,7 @@ import { unusedSince } from "./Auth/sessions.ts"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
 import type { AccountId } from "./Domain/Ids.ts"
 import * as RequestLogRepo from "./Http/RequestLogRepo.ts"
+import { areUnindexed, indexMetadata } from "./Payments/metadata.ts"
 import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
@@ -17,6 +18,8 @@ const interval = "1 hour"
 /** How often accounts are compared with their quotas. */
 const quotaInterval = "1 minute"
 const batchSize = 200
+/** How often new payments' metadata is indexed: a search reads those that are not, one by one. */
+const indexInterval = "10 seconds"
 
 /** How far the clock may be ahead of the newest head. Beyond that it may be wrong, and would make all of today old. */
 const longestLead = Duration.toMillis("1 day")
@@ -38,7 +41,8 @@ const mostRequests = 1_000_000
  * deliveries, except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and
  * their transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a
  * million; beyond that, the owner with the most rows loses the oldest. Sign-in links and sessions go when they have
- * ended. It also says when an account comes close to its quota. `main` runs the worker.
+ * ended. It also says when an account comes close to its quota, and indexes the metadata of payments behind their
+ * creation. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,
@@ -104,11 +108,15 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
         yield* repeated(endOpenSessions({ idleSince: unusedSince(now), limit: batchSize }))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
+      // The store's own health says when it cannot be written.
+      const indexNew = Effect.ignore(Effect.whenEffect(repeated(indexMetadata(batchSize)), areUnindexed(reader)))
+
       return {
         run: Effect.all(
           [
             Effect.repeat(heartbeat(clean), Schedule.spaced(interval)),
-            Effect.repeat(watchQuotas, Schedule.spaced(quotaInterval))
+            Effect.repeat(watchQuotas, Schedule.spaced(quotaInterval)),
+            Effect.repeat(indexNew, Schedule.spaced(indexInterval))
           ],
           { concurrency: "unbounded", discard: true }
         ).pipe(Effect.zipRight(Effect.never), Effect.annotateLogs({ service: "housekeeping" }))

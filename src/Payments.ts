@@ -31,6 +31,7 @@ import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { cancelPayment } from "./Payments/cancellation.ts"
 import * as Exceptions from "./Payments/ExceptionListRepo.ts"
+import { changeMetadata, type MetadataRefused } from "./Payments/metadata.ts"
 import * as ListRepo from "./Payments/PaymentListRepo.ts"
 import * as Repo from "./Payments/PaymentsRepo.ts"
 import { shownMoney } from "./Payments/shownMoney.ts"
@@ -71,6 +72,13 @@ export class Payments extends Context.Tag("tilld/Payments")<
       alsoCommit?: CommitWith<Created>
     ) => Effect.Effect<Created, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
+    /** Changes keys of its metadata, see `merged`; `alsoCommit` as for `create`. Undefined where there is no payment. */
+    readonly change: (
+      owner: Owner,
+      id: string,
+      change: string,
+      alsoCommit?: CommitWith<Accounted>
+    ) => Effect.Effect<Accounted | undefined, MetadataRefused | QuotaExceeded | StoreUnavailable>
     /** See `cancelPayment`; `alsoCommit` as for `create`. */
     readonly cancel: (
       owner: Owner,
@@ -236,7 +244,13 @@ export class Payments extends Context.Tag("tilld/Payments")<
           Effect.provideService(Settings, settings)
         )
 
-      return { create, get, list, cancel }
+      const change = (owner: Owner, id: string, given: string, alsoCommit?: CommitWith<Accounted>) =>
+        changeMetadata((db) => Repo.byOwner(db, owner, id), given, alsoCommit).pipe(
+          Effect.provideService(Writer, writer),
+          Effect.provideService(Settings, settings)
+        )
+
+      return { create, get, list, change, cancel }
     })
   )
 }

@@ -209,6 +209,31 @@ test("many old rows are deleted in pages, except those that have to stay", funct
   expect(yield* reader.all("PRAGMA foreign_key_check")).toEqual([])
 })
 
+test("new payments' metadata is indexed within seconds, in batches, and nothing is written while there is none", function* () {
+  yield* Effect.replicateEffect(newPayment(), 450)
+  yield* run("UPDATE payments SET metadata = iif(sequence % 2 = 0, '{\"a\":1,\"b\":[]}', '{}')")
+  const cursor = Effect.flatMap(Reader, (reader) =>
+    Effect.map(
+      reader.get<{ value: string }>("SELECT value FROM meta WHERE key = 'metadata_indexed'"),
+      (row) => row?.value
+    )
+  )
+  yield* cleaning(
+    Effect.gen(function* () {
+      yield* untilRows("metadata_terms", 225)
+      const last = yield* cursor
+      yield* run("UPDATE meta SET value = value || '.0' WHERE key = 'metadata_indexed'")
+      yield* TestClock.adjust("30 seconds")
+      yield* Effect.repeatN(eventLoopTurn, 200)
+      expect(yield* cursor).toBe(`${last}.0`)
+      yield* newPayment()
+      yield* run("UPDATE payments SET metadata = '{\"a\":2}' WHERE sequence = (SELECT max(sequence) FROM payments)")
+      yield* TestClock.adjust("10 seconds")
+      yield* untilRows("metadata_terms", 226)
+    })
+  )
+})
+
 test("an event that recurs after the earlier one was deleted has a new id", function* () {
   const payment = yield* newPayment()
   yield* publish(payment, "detecting", 0)

@@ -154,7 +154,7 @@ describe("the documentation", () => {
     const [example = ""] = blocks("docs/integrate.md", "json")
     expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
     const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
-    expect(ids).toEqual(["pay", "pay", "list", "list", "pay", "list", "quote", "wh", "list", "list", "list"])
+    expect(ids).toEqual(["pay", "pay", "list", "pay", "pay", "list", "quote", "wh", "list", "list", "list"])
 
     const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
     expect(others).toEqual([])

@@ -223,11 +223,11 @@ const ifNoneMatch: Parameter = {
 
 /** A schema without the library's own keywords, and open: responses may get new fields, and metadata has any. */
 const tidy = (schema: JsonSchema): JsonSchema => {
-  const { additionalProperties: _, title: __, ...rest } = schema as JsonSchema & { readonly title?: string }
+  const { additionalProperties, title: _, ...rest } = schema as JsonSchema & { readonly title?: string }
   const { anyOf, items, properties } = rest
   return {
     ...rest,
-    ...(rest.type === "object" && !properties && { additionalProperties: true }),
+    ...(rest.type === "object" && !properties && { additionalProperties: additionalProperties || true }),
     ...(properties && {
       properties: Object.fromEntries(Object.entries(properties).map(([name, property]) => [name, tidy(property)]))
     }),

@@ -303,6 +303,10 @@ export const operationExamples = {
     }
   },
   "payments.list": { answers: { 200: only(page, "A page, and the cursor of the next") } },
+  "payments.change": {
+    request: only({ metadata: { email: "ada@example.com", cart: null } }, "One key is set, another removed"),
+    answers: { 200: only({ ...examplePayment, metadata: { email: "ada@example.com" } }, "With its new metadata") }
+  },
   "payments.cancel": {
     request: only({}, "No fields"),
     answers: { 200: only(cancelled, "It has ended") }

@@ -56,6 +56,9 @@ export interface Parameter {
   readonly in: "query" | "path" | "header"
   readonly required: boolean
   readonly description: string
+  /** How an object is written: `name[key]=value`. */
+  readonly style?: "deepObject"
+  readonly explode?: true
   readonly schema: JsonSchema
   readonly example?: unknown
 }

@@ -237,6 +237,7 @@ const parametersOf = (
     in: place,
     required: required.includes(name),
     description,
+    ...(rest.type === "object" ? ({ style: "deepObject", explode: true } as const) : {}),
     schema: rest
   }))
 }

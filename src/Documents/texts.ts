@@ -33,6 +33,11 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "Newest first. Filters can be combined. Pass `cursor` to get the next page, until it is null; pages stay stable while payments are created."
   },
+  "payments.change": {
+    summary: "Change a payment's metadata",
+    description:
+      "In any status, and merged: each key given gets its new value as a whole, `null` removes it, and the other keys stay. Webhooks that are stored keep the metadata that they have; later ones have the new. Each change is in the audit log, with its keys."
+  },
   "payments.cancel": {
     summary: "Cancel a payment",
     description:

@@ -1,4 +1,4 @@
-import { ParseResult, Schema } from "effect"
+import { Either, ParseResult, Schema } from "effect"
 import { inLog } from "../lib/annotations.ts"
 import { inexact } from "../lib/Json.ts"
 
@@ -65,11 +65,16 @@ const checkEntries = (
   }
 }
 
+const isTooLarge = (text: string): boolean => Buffer.byteLength(text) > maxBytes
+const tooLarge = `must have at most ${maxBytes / 1024} KiB as JSON`
+
 const faultsOf = (value: unknown): ReadonlyArray<Fault> => {
   const faults = new Faults()
   checkValue(faults, value, [])
   return faults.listed
 }
+
+const rulesInWords = `At most ${maxKeys} keys of ${maxKeyLength} characters, strings of ${maxStringLength} characters, ${maxDepth} levels and ${maxBytes / 1024} KiB; a number that a double cannot hold exactly is refused.`
 
 /** A merchant's own data: a JSON object within bounds, decoded to the JSON text that will be returned. */
 export const Metadata = Schema.transformOrFail(
@@ -77,7 +82,7 @@ export const Metadata = Schema.transformOrFail(
     jsonSchema: {
       type: "object",
       maxProperties: maxKeys,
-      description: `Your own data, returned as given. At most ${maxKeys} keys of ${maxKeyLength} characters, strings of ${maxStringLength} characters, ${maxDepth} levels and ${maxBytes / 1024} KiB; a number that a double cannot hold exactly is refused.`
+      description: `Your own data, returned as given. ${rulesInWords}`
     }
   }),
   Schema.String,
@@ -92,10 +97,38 @@ export const Metadata = Schema.transformOrFail(
       const [first, ...others] = faults.map(issueOf)
       if (first !== undefined) return ParseResult.fail(new ParseResult.Composite(ast, value, [first, ...others]))
       const text = JSON.stringify(value)
-      return Buffer.byteLength(text) <= maxBytes
-        ? ParseResult.succeed(text)
-        : ParseResult.fail(issueOf({ path: [], message: `must have at most ${maxBytes / 1024} KiB as JSON` }))
+      return isTooLarge(text) ? ParseResult.fail(issueOf({ path: [], message: tooLarge })) : ParseResult.succeed(text)
     },
     encode: (text) => ParseResult.succeed(JSON.parse(text) as unknown)
   }
 ).annotations(inLog("hidden"))
+
+/** What changes metadata: keys with new values, within the same bounds. */
+export const MetadataChange = Metadata.annotations({
+  jsonSchema: {
+    type: "object",
+    description: `Each key gets its new value as a whole, and \`null\` removes it; the other keys stay. The outcome keeps the rules of a new payment. ${rulesInWords}`
+  }
+})
+
+const entriesOf = (metadata: string) => Object.entries(JSON.parse(metadata) as Readonly<Record<string, unknown>>)
+
+/** The metadata with its changed keys. Left: why that breaks the rules. Both are JSON texts that were decoded. */
+export const merged = (metadata: string, change: string): Either.Either<string, string> => {
+  const changed = new Map([...entriesOf(metadata), ...entriesOf(change)])
+  for (const [key, value] of entriesOf(change)) if (value === null) changed.delete(key)
+  if (changed.size > maxKeys) return Either.left(`must have at most ${maxKeys} keys, with those that it has already`)
+  const text = JSON.stringify(Object.fromEntries(changed))
+  return isTooLarge(text) ? Either.left(`${tooLarge}, with what it has already`) : Either.right(text)
+}
+
+/** By what metadata is found: a key of its first level and a text, number or boolean there, as text in lower case. */
+type Term = readonly [key: string, value: string]
+
+/** What of a value is in the index: an entry that does not overflow its page. */
+export const indexed = (value: string): string => [...value.toLowerCase()].slice(0, 100).join("")
+
+export const termsOf = (metadata: string): ReadonlyArray<Term> =>
+  entriesOf(metadata).flatMap(([key, value]) =>
+    typeof value === "object" ? [] : [[key, String(value).toLowerCase()] as const]
+  )

@@ -85,11 +85,21 @@ const headersDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<Incomi
   }
 }
 
-/** Values by name. A repeated parameter becomes an array, which no schema accepts. */
-const parseSearch = (search: string): Readonly<Record<string, unknown>> => {
+/**
+ * Values by name. A repeated parameter becomes an array, which no schema accepts. `metadata[email]` is of a record, where the
+ * endpoint takes one of that name.
+ */
+const parseSearch = (search: string, known: ReadonlyArray<string>): Readonly<Record<string, unknown>> => {
   if (search === "") return {}
   const values = new Map<string, unknown>()
-  for (const [name, value] of new URLSearchParams(search)) values.set(name, values.has(name) ? [] : value)
+  const records = new Map<string, Map<string, unknown>>()
+  const put = (into: Map<string, unknown>, name: string, value: unknown) => into.set(name, into.has(name) ? [] : value)
+  for (const [name, value] of new URLSearchParams(search)) {
+    const [, record = "", key = ""] = /^(\w+)\[(.*)\]$/s.exec(name) ?? []
+    if (known.includes(record)) records.set(record, put(records.get(record) ?? new Map(), key, value))
+    else put(values, name, value)
+  }
+  for (const [name, entries] of records) put(values, name, Object.fromEntries(entries))
   return Object.fromEntries(values)
 }
 
@@ -111,11 +121,12 @@ const queryTooLong: Problems = {
 }
 
 export const queryDecoder = (schema: Option.Option<Schema.Schema.All>): Decode<string> => {
-  const decode = Option.match(schema, {
-    onNone: () => noParameters,
-    onSome: (some) => compile(some, "query parameter").decode
+  const { decode, known } = Option.match(schema, {
+    onNone: () => ({ decode: noParameters, known: [] }),
+    onSome: (some) => compile(some, "query parameter")
   })
-  return (search, key) => (search.length > longestQuery ? Either.left(queryTooLong) : decode(parseSearch(search), key))
+  return (search, key) =>
+    search.length > longestQuery ? Either.left(queryTooLong) : decode(parseSearch(search, known), key)
 }
 
 type Params = Readonly<Record<string, string>>

@@ -1,5 +1,5 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
-import { Effect, ParseResult, Schema } from "effect"
+import { Effect, ParseResult, Predicate, Schema } from "effect"
 import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
@@ -7,7 +7,7 @@ import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { PaymentCurrency } from "../Domain/Currency.ts"
 import { AccountedPayment } from "../Domain/Event.ts"
-import { Metadata } from "../Domain/Metadata.ts"
+import { Metadata, MetadataChange } from "../Domain/Metadata.ts"
 import {
   expiryBounds,
   expiryRule,
@@ -145,6 +145,39 @@ const Address = must(
 )
 
 /** In lower case once decoded. */
+const Sender = must(
+  "be an address: 0x and 40 hexadecimal digits",
+  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/), Schema.compose(Schema.Lowercase)),
+  {
+    about: "Only payments that this address sent something to",
+    json: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" }
+  }
+)
+
+const mostTerms = 10
+
+const isOfTerms = (value: unknown): value is Readonly<Record<string, string>> =>
+  Predicate.isReadonlyRecord(value) &&
+  Object.values(value).every(Predicate.isString) &&
+  Object.keys(value).length <= mostTerms
+
+const MetadataTerms = must(
+  `be metadata[KEY]=VALUE, with ${mostTerms} different keys at most`,
+  // `HttpApi` asks for a parameter that is written as one text; `routes.ts` gathers these.
+  Schema.declare(isOfTerms) as Schema.Schema.AnyNoContext as Schema.Schema<Readonly<Record<string, string>>, string>,
+  {
+    about:
+      "Only payments with these texts, numbers or booleans in the first level of their metadata, in any case of letters",
+    json: { type: "object", additionalProperties: { type: "string" }, maxProperties: mostTerms }
+  }
+)
+
+const Search = must("be given once, and not be empty", Schema.String.pipe(Schema.pattern(/\S/)), {
+  about:
+    "Only payments that this names: the id of a payment, a quote, an exception or a refund, the address of a checkout page or its token, a receiving address, a sender, a transaction, a reference, or a whole value in the metadata; the first of these that there are any of"
+})
+
+/** In lower case once decoded. */
 const TransactionHash = must(
   "be the hash of a transaction: 0x and 64 hexadecimal digits",
   Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/), Schema.compose(Schema.Lowercase)),
@@ -165,6 +198,9 @@ export const ListPaymentsQuery = Schema.Struct({
   merchantRef: Schema.optionalWith(merchantRef("Only the payment with this reference"), optional),
   address: Schema.optionalWith(Address, optional),
   txHash: Schema.optionalWith(TransactionHash, optional),
+  from: Schema.optionalWith(Sender, optional),
+  metadata: Schema.optionalWith(MetadataTerms, optional),
+  search: Schema.optionalWith(Search, optional),
   createdAfter: momentParameter("Only payments created at this time or later"),
   createdBefore: momentParameter("Only payments created before this time"),
   limit: limitParameter("Payments"),
@@ -181,6 +217,12 @@ export const CancelPaymentBody = Schema.Record({
 }).annotations({
   identifier: "CancelPayment",
   jsonSchema: { type: "object", properties: {}, description: "An object without fields, or no body at all." }
+})
+
+/** The input of `PATCH /v1/payments/:id`. */
+export const ChangePaymentBody = Schema.Struct({ metadata: MetadataChange }).annotations({
+  identifier: "ChangePayment",
+  description: "What of a payment is changed. Unknown fields are refused."
 })
 
 /** Newest first. `cursor` asks for the next page; null at the end. */
@@ -219,6 +261,16 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .addSuccess(PaymentPage)
       .addError(errorBody("INVALID_CURSOR"))
       .annotate(RequiredPermission, "payments:read")
+  )
+  .add(
+    HttpApiEndpoint.patch("change", "/v1/payments/:id")
+      .setPath(Path)
+      .setPayload(ChangePaymentBody)
+      .addSuccess(AccountedPayment)
+      .addError(errorBody("NOT_FOUND"))
+      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(idempotencyErrors)
+      .annotate(RequiredPermission, "payments:write")
   )
   .add(
     HttpApiEndpoint.post("cancel", "/v1/payments/:id/cancel")

@@ -7,10 +7,11 @@ import { invalidCursor, makeCursors, pageOf } from "../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { alternatives } from "../lib/annotations.ts"
 import { defaultPageSize } from "../lib/parameters.ts"
+import { audited, keyActor } from "../Operations/auditLog.ts"
 import { type Created, type CreateError, type NotOffered, Payments } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
-import type { StoreUnavailable } from "../Sql.ts"
+import { type StoreUnavailable, Writer } from "../Sql.ts"
 import type { ListPaymentsQuery, PaymentsApi } from "./Api.ts"
 
 /** Why a payment was not created, for the client that asked for it. */
@@ -56,8 +57,11 @@ const offer = (available: ReadonlyArray<string>): string =>
 type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
 
 /** Names the list with its filters, to which a cursor is bound. */
-const listOf = ({ address, chain, createdAfter, createdBefore, merchantRef, status, txHash }: Filters): string =>
-  JSON.stringify(["payments", status, chain, merchantRef, address, txHash, createdAfter, createdBefore])
+const listOf = (filters: Filters): string =>
+  JSON.stringify([
+    "payments",
+    Object.entries({ ...filters, metadata: Object.entries(filters.metadata ?? {}).sort() }).sort()
+  ])
 
 const notPending = ({ message, status }: PaymentNotPending) =>
   new ApiError({ code: "PAYMENT_NOT_PENDING", message, details: { status } })
@@ -66,6 +70,7 @@ export const paymentHandlers = Effect.gen(function* () {
   const payments = yield* Payments
   const cursors = makeCursors(yield* Secrets)
   const settings = yield* Settings
+  const writer = yield* Writer
 
   const created = ({ object }: Created) => answer(object, { headers: { location: `/v1/payments/${object.id}` } })
   const accounted = (found: Accounted) => accountedObject(found, settings)
@@ -96,6 +101,22 @@ export const paymentHandlers = Effect.gen(function* () {
         if (page === undefined) return yield* invalidCursor
         return answer({ data: page.rows.map(accounted), cursor: page.next ?? null })
       }),
+
+    change: ({ key, path: { id }, payload: { metadata }, storeReplay }) => {
+      const keys = Object.keys(JSON.parse(metadata) as object)
+      const work = payments.change(key, id, metadata, storeReplayAs(storeReplay, read)).pipe(
+        Effect.catchTags({
+          QuotaExceeded: (error) => quotaExceeded(error),
+          MetadataRefused: ({ message }) => invalid([{ path: "metadata", message }])
+        }),
+        Effect.flatMap((changed) => (changed === undefined ? notFound("payment") : Effect.succeed(read(changed))))
+      )
+      return Effect.provideService(
+        audited(keyActor(key), { act: "payments metadata", detail: { id, keys } }, () => work),
+        Writer,
+        writer
+      )
+    },
 
     cancel: ({ key, path: { id }, storeReplay }) =>
       Effect.gen(function* () {

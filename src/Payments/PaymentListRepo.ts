@@ -2,13 +2,16 @@
  * The lists of payments: a merchant's by filters, a page at a time, and an operator's search by any identifier of a
  * payment. Only reads, each by an index. Times in Unix milliseconds.
  */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { ChainName, modes } from "../Domain/Chain.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
-import { type FailureReason, PaymentStatus, referenceOf } from "../Domain/Payment.ts"
+import { CheckoutToken, type PaymentId } from "../Domain/Ids.ts"
+import { indexed, termsOf } from "../Domain/Metadata.ts"
+import { type FailureReason, type Payment, PaymentStatus, referenceOf } from "../Domain/Payment.ts"
+import { betweenParts } from "../Http/parts.ts"
 import type { Db, Param } from "../Sql.ts"
+import { lastIndexed } from "./metadata.ts"
 import { columns, fromRow, type PaymentRow } from "./PaymentsRepo.ts"
 
 /** The last payment of the page before. */
@@ -25,10 +28,20 @@ export interface ListFilter {
   readonly merchantRef?: string | undefined
   /** Some that were found otherwise. */
   readonly ids?: ReadonlyArray<PaymentId> | undefined
+  /** What has an id and one payment, see `objects`; or a checkout page, by its address or its token. */
+  readonly object?: string | undefined
   /** EIP-55 form. */
   readonly address?: string | undefined
   /** Lower case. */
   readonly txHash?: string | undefined
+  /** Who sent something to the payment; lower case. */
+  readonly from?: string | undefined
+  /** Values in its metadata, by their keys; in any case of letters. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** The value of any key of its metadata; in any case of letters. */
+  readonly value?: string | undefined
+  /** What names payments as a whole, see `namedBy`. */
+  readonly search?: string | undefined
   /** Payments created then or later. */
   readonly createdAfter?: number | undefined
   /** Payments created before. */
@@ -38,7 +51,29 @@ export interface ListFilter {
   readonly after?: Cursor | undefined
 }
 
+/** A filter that a text stands for. */
+type Meaning = Pick<ListFilter, "address" | "from" | "merchantRef" | "object" | "txHash" | "value">
+
 type Condition = readonly [sql: string, ...params: ReadonlyArray<Param>]
+
+/** How the payment of an object is found by its id, by the prefix of that. */
+const objects: ReadonlyMap<string, string> = new Map([
+  ["pay", "?"],
+  ["exc", "(SELECT payment_id FROM exceptions WHERE id = ?)"],
+  ["ref", "(SELECT payment_id FROM refunds WHERE id = ?)"],
+  ["quote", "(SELECT id FROM payments WHERE quote_id = ?)"]
+])
+
+/** The condition for the payment of an object; undefined for a text that names none. */
+const ofObject = (text: string): Condition | undefined => {
+  const [prefix = ""] = text.split("_", 1)
+  const found = objects.get(prefix)
+  if (found !== undefined) return [`id = ${found}`, text]
+  const [, token = text] = /^https?:\/\/\S+\/pay\/([A-Za-z0-9_-]{30})(?:[/?#]|$)/.exec(text) ?? []
+  return Schema.is(CheckoutToken)(token)
+    ? ["id = (SELECT id FROM payments WHERE checkout_token = ?)", token]
+    : undefined
+}
 
 /**
  * The payments of a transaction: it brought a receipt of theirs, in any block, or they show it. A transaction that a
@@ -54,68 +89,189 @@ const ofTransaction = (txHash: string): Condition => [
   txHash
 ]
 
+const isUnique = ({ address, ids, merchantRef, object, txHash }: ListFilter): boolean =>
+  (address ?? ids ?? merchantRef ?? object ?? txHash) !== undefined
+
 /**
  * The source of the rows, in the order of a page, so that the cost does not depend on the size of the table. The index
  * is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status. A reference and an
  * address are unique, and have the index of that.
  */
-const sourceOf = ({ address, cancelled, chain, ids, merchantRef, status, txHash }: ListFilter): Condition => {
-  if (ids !== undefined) return ["payments INDEXED BY sqlite_autoindex_payments_1"]
+const sourceOf = (filter: ListFilter): Condition => {
+  const { cancelled, chain, ids, object, status, txHash } = filter
+  if (ids !== undefined || object !== undefined) return ["payments INDEXED BY sqlite_autoindex_payments_1"]
   if (txHash !== undefined) return ofTransaction(txHash)
-  if (address !== undefined || merchantRef !== undefined) return ["payments"]
+  if (isUnique(filter)) return ["payments"]
   if (cancelled) return [`payments INDEXED BY payments_list_cancelled${chain === undefined ? "" : "_chain"}`]
   return [`payments INDEXED BY payments_list${status === undefined && chain === undefined ? "" : "_status_chain"}`]
 }
 
-/** Whether a page is of a status on every chain, or of a chain in every status. */
-const isMerged = ({ address, cancelled, chain, ids, merchantRef, status, txHash }: ListFilter): boolean =>
-  (status === undefined) !== (chain === undefined) &&
-  !cancelled &&
-  (address ?? ids ?? merchantRef ?? txHash) === undefined
-
-/** The ranges of its index that a page is merged of, as conditions; one without any where it is one range. */
-const rangesOf = (filter: ListFilter): ReadonlyArray<ReadonlyArray<Condition>> => {
-  if (!isMerged(filter)) return [[]]
-  return filter.status === undefined
-    ? PaymentStatus.literals.map((status) => equal("status", status))
-    : ChainName.literals.map((chain) => equal("chain", chain))
+/** The conditions of each range of its index that a page is merged of: for a status every chain, for a chain every status. */
+const withRanges = (
+  conditions: ReadonlyArray<Condition>,
+  filter: ListFilter
+): ReadonlyArray<ReadonlyArray<Condition>> => {
+  const { cancelled, chain, status } = filter
+  const isMerged = (status === undefined) !== (chain === undefined) && !cancelled && !isUnique(filter)
+  if (!isMerged) return [conditions]
+  const [column, values] = status === undefined ? ["status", PaymentStatus.literals] : ["chain", ChainName.literals]
+  return values.map((value) => [...conditions, ...when(`${column} = ?`, value)])
 }
 
-const equal = (column: string, value: string | undefined): ReadonlyArray<Condition> =>
-  value === undefined ? [] : [[`${column} = ?`, value]]
+/** A condition with one parameter; none without a value. */
+const when = (sql: string, value: Param | undefined): ReadonlyArray<Condition> =>
+  value === undefined ? [] : [[sql, value]]
 
-/** A page, newest first. */
-export const list = (db: Db, owner: Owner, filter: ListFilter) => {
-  const { address, after, cancelled, chain, createdAfter, createdBefore, ids, limit, merchantRef, status } = filter
+// The indexes of references begin with the owner: one seek for each account and mode.
+const anyOwner = `account_id IN (SELECT id FROM accounts) AND mode IN (${modes.map((mode) => `'${mode}'`).join(", ")})`
+
+/** Whose payments, of which page. */
+const placed = (owner: Owner | undefined, filter: ListFilter): ReadonlyArray<Condition> => {
+  const { after, createdAfter, createdBefore } = filter
   // A cursor is below `createdBefore`: of two upper bounds SQLite might search by the wrong one.
   const below = after ?? (createdBefore === undefined ? undefined : { createdAt: createdBefore, sequence: 0 })
-  const source = sourceOf(filter)
-  const conditions: ReadonlyArray<Condition> = [
-    ["account_id = ?", owner.account],
-    ["mode = ?", owner.mode],
-    ...(ids === undefined ? [] : [["id IN (SELECT value FROM json_each(?))", JSON.stringify(ids)] as const]),
-    ...equal("merchant_ref", merchantRef && referenceOf(merchantRef)),
-    ...equal("address", address),
-    ...equal("status", status),
-    ...equal("chain", chain),
-    ...(cancelled ? [["failure_reason = 'cancelled'"] as const] : []),
-    ...(createdAfter === undefined ? [] : [["created_at >= ?", createdAfter] as const]),
+  return [
+    owner === undefined ? [anyOwner] : ["account_id = ? AND mode = ?", owner.account, owner.mode],
+    ...when("created_at >= ?", createdAfter),
     ...(below === undefined ? [] : [["(created_at, sequence) < (?, ?)", below.createdAt, below.sequence] as const])
   ]
-  const [from] = source
-  const order = "ORDER BY created_at DESC, sequence DESC LIMIT ?"
-  const ranges = rangesOf(filter).map((range) => [...conditions, ...range])
+}
+
+const isFrom = `EXISTS (SELECT 1 FROM payment_senders AS sent WHERE sent.account_id = payments.account_id
+  AND sent.mode = payments.mode AND sender = ? AND sent.created_at = payments.created_at
+  AND sent.sequence = payments.sequence)`
+
+const conditionsOf = ({ address, cancelled, chain, from, ids, merchantRef, object, status }: ListFilter) => [
+  ...when("id IN (SELECT value FROM json_each(?))", ids && JSON.stringify(ids)),
+  ...(object === undefined ? [] : [ofObject(object) ?? (["false"] as const)]),
+  ...when("merchant_ref = ?", merchantRef && referenceOf(merchantRef)),
+  ...when("address = ?", address),
+  ...when("status = ?", status),
+  ...when("chain = ?", chain),
+  ...(cancelled ? [["failure_reason = 'cancelled'"] as const] : []),
+  ...when(isFrom, from)
+]
+
+const newestFirst = "ORDER BY created_at DESC, sequence DESC"
+
+const amongPlaces = (places: ReadonlyArray<Cursor>): Condition => [
+  "sequence IN (SELECT value FROM json_each(?))",
+  JSON.stringify(places.map(({ sequence }) => sequence))
+]
+
+const rowsBy = (
+  db: Db,
+  [from, ...given]: Condition,
+  ranges: ReadonlyArray<ReadonlyArray<Condition>>,
+  limit: number
+) => {
   const selects = ranges.map((range) => `WHERE ${range.map(([sql]) => sql).join(" AND ")}`)
-  const params = [source, ...ranges.flat()].flatMap(([, ...given]) => given)
+  const params = [...given, ...ranges.flat().flatMap(([, ...params]) => params), limit]
   // SQLite merges ranges that are in order, and reads no more of each than it needs: here only from the index.
   const merged = selects.map((where) => `SELECT sequence, created_at FROM ${from} ${where}`).join("\nUNION ALL ")
   const sql =
     selects.length === 1
-      ? `SELECT ${columns} FROM ${from} ${selects.join()} ${order}`
+      ? `SELECT ${columns} FROM ${from} ${selects.join()} ${newestFirst} LIMIT ?`
       : `SELECT ${columns} FROM payments
-         WHERE sequence IN (SELECT sequence FROM (${merged} ${order})) ORDER BY created_at DESC, sequence DESC`
-  return Effect.map(db.all<PaymentRow>(sql, [...params, limit]), (rows) => rows.map(fromRow))
+         WHERE sequence IN (SELECT sequence FROM (${merged} ${newestFirst} LIMIT ?)) ${newestFirst}`
+  return Effect.map(db.all<PaymentRow>(sql, params), (rows) => rows.map(fromRow))
 }
+
+/** Keys of an owner's metadata that are searched for a value. */
+const mostKeys = 50
+
+const keysOf = (db: Db, { account, mode }: Owner) => {
+  const next = "SELECT min(key) FROM metadata_terms WHERE account_id = ? AND mode = ?"
+  const sql = `WITH RECURSIVE keys (key) AS (
+      ${next} UNION ALL SELECT (${next} AND key > keys.key) FROM keys WHERE keys.key IS NOT NULL LIMIT ${mostKeys})
+    SELECT key FROM keys WHERE key IS NOT NULL`
+  return Effect.map(db.all<{ key: string }>(sql, [account, mode, account, mode]), (rows) => rows.map(({ key }) => key))
+}
+
+/** Where payments are found by one filter, newest first: tables with the beginning of a condition. */
+type Found = ReadonlyArray<Condition>
+
+/** `key`: undefined for any. */
+const byValue = (keys: ReadonlyArray<string>, value: string, key?: string): Found => [
+  ...keys.map((each) => ["metadata_terms WHERE key = ? AND value = ?", each, indexed(value)] as const),
+  // Those of the last seconds, which `hasTerms` looks through.
+  [
+    `payments NOT INDEXED WHERE sequence > ${lastIndexed} AND instr(metadata, ?) > 0`,
+    key === undefined ? ":" : `${JSON.stringify(key)}:`
+  ]
+]
+
+/** The places of the next payments that are found so, whatever the other filters. */
+const placesBy = (db: Db, owner: Owner, found: Found, filter: ListFilter, limit: number) => {
+  const page = placed(owner, filter)
+  const selects = found.map(
+    ([sql]) => `SELECT created_at AS createdAt, sequence FROM ${[sql, ...page.map(([one]) => one)].join(" AND ")}`
+  )
+  const params = found.flatMap(([, ...given]) => [...given, ...page.flatMap(([, ...bounds]) => bounds)])
+  return db.all<Cursor>(`${selects.join("\nUNION ")} ORDER BY createdAt DESC, sequence DESC LIMIT ?`, [
+    ...params,
+    limit
+  ])
+}
+
+const hasTerms = ({ metadata }: Payment, { metadata: sought = {}, value }: ListFilter): boolean => {
+  const terms = new Map(termsOf(metadata))
+  return (
+    Object.entries(sought).every(([key, each]) => terms.get(key) === each.toLowerCase()) &&
+    (value === undefined || [...terms.values()].includes(value.toLowerCase()))
+  )
+}
+
+/** Payments that are looked at between two turns of the event loop. */
+const atOnce = 1_000
+
+/** Where a sender and metadata lead: of several, the one by which the fewest are found. */
+const rarestOf = Effect.fnUntraced(function* (db: Db, owner: Owner, filter: ListFilter) {
+  const { from, metadata = {}, value } = filter
+  const all: ReadonlyArray<Found> = [
+    ...when("payment_senders WHERE sender = ?", from).map((one) => [one]),
+    ...Object.entries(metadata).map(([key, each]) => byValue([key], each, key)),
+    ...(value === undefined ? [] : [byValue(yield* keysOf(db, owner), value)])
+  ]
+  if (all.length < 2) return all[0]
+  const count = (found: Found) => Effect.map(placesBy(db, owner, found, filter, atOnce), (places) => places.length)
+  const counts = yield* Effect.forEach(all, count, { concurrency: 1 })
+  return all[counts.indexOf(Math.min(...counts))]
+})
+
+/** A page by a filter without `search`. */
+const pageBy = Effect.fnUntraced(function* (db: Db, owner: Owner | undefined, filter: ListFilter) {
+  const { limit, metadata, value } = filter
+  const isUnread = metadata === undefined && value === undefined
+  const found = owner === undefined || isUnique(filter) ? undefined : yield* rarestOf(db, owner, filter)
+  const kept: Array<Payment> = []
+  let { after } = filter
+  // All of the page at first; then more, where other filters leave out some of what was found.
+  for (let size = limit; ; size = atOnce) {
+    const next = { ...filter, after }
+    const places = owner && found && (yield* placesBy(db, owner, found, next, size))
+    const rows = yield* places === undefined
+      ? rowsBy(db, sourceOf(filter), withRanges([...placed(owner, next), ...conditionsOf(filter)], filter), size)
+      : rowsBy(db, ["payments"], [[amongPlaces(places), ...conditionsOf(filter)]], size)
+    kept.push(...(isUnread ? rows : rows.filter((payment) => hasTerms(payment, filter))))
+    const looked: ReadonlyArray<Cursor> = places ?? rows
+    if (kept.length >= limit || looked.length < size) return kept.slice(0, limit)
+    after = looked.at(-1)
+    yield* betweenParts
+  }
+})
+
+/** A page, newest first. Without an owner: of all, by what only few payments have. */
+export const list = Effect.fnUntraced(function* (db: Db, owner: Owner | undefined, filter: ListFilter) {
+  const { search } = filter
+  if (search === undefined) return yield* pageBy(db, owner, filter)
+  const named: Partial<ListFilter> | undefined = yield* namedBy(db, owner, search.trim())
+  // What it stands for, and another value of the same filter: nothing is both.
+  const isBoth = Object.entries({ ...named }).some(
+    ([name, value]) => (filter[name as keyof ListFilter] ?? value) !== value
+  )
+  return named === undefined || isBoth ? [] : yield* pageBy(db, owner, { ...filter, ...named })
+})
 
 const idsOf = (rows: ReadonlyArray<{ readonly id: PaymentId }>) => rows.map(({ id }) => id)
 
@@ -235,34 +391,34 @@ export const references = (db: Db, payments: ReadonlyArray<PaymentId>) =>
     (rows): ReadonlyMap<PaymentId, string> => new Map(rows.map(({ id, merchant_ref }) => [id, merchant_ref]))
   )
 
-const hashForm = /^0x[0-9a-fA-F]{64}$/
-
-/** The possible meanings of a text, the most exact first. */
-const searchesOf = (text: string): ReadonlyArray<readonly [from: string, ...where: Condition]> => {
+/** What a text may stand for, the most exact first. */
+const meaningsOf = (text: string): ReadonlyArray<Meaning> => {
   const address = toChecksummed(text)
-  const byTransaction = hashForm.test(text) ? [ofTransaction(text.toLowerCase())] : []
-  // The index begins with the owner: one seek for each account and mode.
-  const anyOwner = `account_id IN (SELECT id FROM accounts) AND mode IN (${modes.map((mode) => `'${mode}'`).join(", ")})`
   return [
-    ["payments", "id = ?", text],
-    ...(address === undefined ? [] : [["payments", "address = ?", address] as const]),
-    ...byTransaction.map(([from, ...params]) => [from, "true", ...params] as const),
-    ["payments", `${anyOwner} AND merchant_ref = ?`, referenceOf(text)]
+    ...(ofObject(text) === undefined ? [] : [{ object: text }]),
+    ...(address === undefined ? [] : [{ address }, { from: address.toLowerCase() }]),
+    ...(/^0x[0-9a-fA-F]{64}$/.test(text) ? [{ txHash: text.toLowerCase() }] : []),
+    { merchantRef: text },
+    { value: text }
   ]
 }
 
 /**
- * The payments that an operator may mean, of all accounts and modes: the one with that id, else the one with that address,
- * else those of that transaction, else those with that reference. A merchant can choose a reference that looks like
- * another's id: it never stands for that. Newest first.
+ * The filter by which a text names payments as a whole: of what it may stand for, the first that there are any of. A merchant
+ * can choose a reference that looks like another's id: it never stands for that. Undefined where there are none.
+ *
+ * @param owner without one, of all accounts and modes, and neither by a sender nor by metadata
  */
-export const meantBy = Effect.fn("PaymentListRepo.meantBy")(function* (db: Db, text: string, limit: number) {
-  for (const [from, where, ...params] of searchesOf(text)) {
-    const rows = yield* db.all<PaymentRow>(
-      `SELECT ${columns} FROM ${from} WHERE ${where} ORDER BY created_at DESC, sequence DESC LIMIT ?`,
-      [...params, limit]
-    )
-    if (rows.length > 0) return rows.map(fromRow)
+export const namedBy = Effect.fn("PaymentListRepo.namedBy")(function* (db: Db, owner: Owner | undefined, text: string) {
+  for (const meaning of meaningsOf(text)) {
+    if (owner === undefined && ("from" in meaning || "value" in meaning)) continue
+    if ((yield* pageBy(db, owner, { ...meaning, limit: 1 })).length > 0) return meaning
   }
-  return []
+  return undefined
+})
+
+/** The payments that an operator may mean, of all accounts and modes. Newest first. */
+export const meantBy = Effect.fn("PaymentListRepo.meantBy")(function* (db: Db, text: string, limit: number) {
+  const named = yield* namedBy(db, undefined, text)
+  return named === undefined ? [] : yield* list(db, undefined, { ...named, limit })
 })

@@ -48,11 +48,15 @@ export const listPayments = operation({
     chain: withFlag(maybe(must(`be one of ${chainNames.join(", ")}`, ChainName)), {
       about: "Only payments on this chain; otherwise on all"
     }),
+    search: withFlag(maybe(Schema.String), {
+      about:
+        "Only payments that this names: an id (pay_, quote_, exc_, ref_), a checkout link, an address or who paid from it, a transaction, a reference, or a value in the metadata"
+    }),
     ...pageFields("payments", defaultPageSize)
   },
   output: Schema.Array(OperatorPayment),
   refusals: [UnknownAccount, NotFound],
-  run: Effect.fnUntraced(function* ({ account, after, chain, limit, mode: only, status }) {
+  run: Effect.fnUntraced(function* ({ account, after, chain, limit, mode: only, search, status }) {
     yield* mustExist(account)
     const { list } = yield* lists
     const { byId } = yield* payments
@@ -64,7 +68,7 @@ export const listPayments = operation({
     if (after !== undefined && last === undefined) return yield* noPayment(after)
     const pages = yield* Effect.forEach(
       modes.filter((mode) => mode === (only ?? mode)),
-      (mode) => list(reader, { account, mode }, { status, chain, limit, after: last }),
+      (mode) => list(reader, { account, mode }, { status, chain, search, limit, after: last }),
       { concurrency: 1 }
     )
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
@@ -92,7 +96,8 @@ export const showPayment = operation({
   needs: "store",
   input: {
     of: withFlag(Schema.String, {
-      about: "Its id, pay_…, its address, the hash of a transaction that paid it, or the merchant's reference",
+      about:
+        "Its id, pay_…, or that of its quote, exception or refund, its address or checkout link, the hash of a transaction that paid it, or the merchant's reference",
       value: "PAYMENT",
       isArgument: true
     }),

@@ -1,5 +1,6 @@
 import type {
   AccountedPayment,
+  ChangePayment,
   ChangeWebhookEndpoint,
   CreatePayment,
   CreateQuote,
@@ -77,6 +78,8 @@ export interface TilldClient {
   readonly payments: {
     readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<CreatedPayment>
     readonly get: (id: string, options?: RequestOptions) => Promise<AccountedPayment>
+    /** Sets keys of its metadata, and removes those that are null; the others stay. */
+    readonly change: (id: string, change: ChangePayment, options?: CreateOptions) => Promise<AccountedPayment>
     /** Ends an open payment: it is `expired` then, or `failed` where money had come. Repeating it does no harm. */
     readonly cancel: (id: string, options?: CreateOptions) => Promise<AccountedPayment>
     /** Records that money of the payment goes back. The same refund with its `txHash` counts once. */

@@ -14,7 +14,9 @@ const idempotencyKeyOf = ({ idempotencyKey = crypto.randomUUID() }: CreateOption
 const queryOf = (query: object): string => {
   const params = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) params.set(name, String(value))
+    if (typeof value === "object")
+      for (const [key, each] of Object.entries(value)) params.set(`${name}[${key}]`, String(each))
+    else if (value !== undefined) params.set(name, String(value))
   }
   return params.size === 0 ? "" : `?${params}`
 }
@@ -80,6 +82,7 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
     payments: {
       create: (payment, settings) => post("/v1/payments", payment, settings),
       get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/payments/${encodeURIComponent(id)}`, signal }),
+      change: (id, change, settings) => once("PATCH", `/v1/payments/${encodeURIComponent(id)}`, change, settings),
       cancel: (id, settings) => post(`/v1/payments/${encodeURIComponent(id)}/cancel`, {}, settings),
       refund: (id, refund, settings) => post(`/v1/payments/${encodeURIComponent(id)}/refunds`, refund, settings),
       list,

@@ -555,6 +555,12 @@ export interface CreateWebhookEndpoint {
   readonly secret: string
 }
 
+/** What of a payment is changed. Unknown fields are refused. */
+export interface ChangePayment {
+  /** Each key gets its new value as a whole, and `null` removes it; the other keys stay. The outcome keeps the rules of a new payment. At most 50 keys of 40 characters, strings of 500 characters, 5 levels and 16 KiB; a number that a double cannot hold exactly is refused. */
+  readonly metadata: Metadata
+}
+
 /** What is to change: at least one of `url`, `events` and `secret`. Unknown fields are refused. */
 export interface ChangeWebhookEndpoint {
   /** Must be an https URL of at most 2048 characters, without user info. */
@@ -603,6 +609,12 @@ export interface ListPayments {
   readonly address?: string | undefined
   /** Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since. Must be the hash of a transaction: 0x and 64 hexadecimal digits. */
   readonly txHash?: string | undefined
+  /** Only payments that this address sent something to. Must be an address: 0x and 40 hexadecimal digits. */
+  readonly from?: string | undefined
+  /** Only payments with these texts, numbers or booleans in the first level of their metadata, in any case of letters. Must be metadata[KEY]=VALUE, with 10 different keys at most. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  /** Only payments that this names: the id of a payment, a quote, an exception or a refund, the address of a checkout page or its token, a receiving address, a sender, a transaction, a reference, or a whole value in the metadata; the first of these that there are any of. Must be given once, and not be empty. */
+  readonly search?: string | undefined
   /** Only payments created at this time or later. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
   readonly createdAfter?: string | undefined
   /** Only payments created before this time. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */

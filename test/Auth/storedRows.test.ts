@@ -52,6 +52,7 @@ const ofOthers: Readonly<Record<string, string>> = {
   blocks: "of a chain that the operator configures, however many payments there are",
   balances: "the sender of money pays the chain for it",
   receipts: "the sender of money pays the chain for it",
+  payment_senders: "at most one of each receipt",
   collected: "one of each transfer of a broadcast, which the operator makes",
   gas: "one of each transaction of a broadcast, which the operator makes",
   exceptions: "one of each transaction that somebody paid",
@@ -133,7 +134,7 @@ test("every table is counted, capped, or not made by an account", function* () {
   expect(Array.from(counted.keys()).toSorted()).toEqual(
     [
       ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
-      ...["passkeys", "people", "quotes"]
+      ...["metadata_terms", "passkeys", "people", "quotes"]
     ].toSorted()
   )
 })

@@ -54,6 +54,8 @@ liveTest("payments of both modes that were made at the same time are each on one
       seen.push(...page.map(({ id }) => id))
     }
     expect(seen.map((id) => id.at(-1))).toEqual(["7", "6", "5", "4", "3", "2", "1"])
+    const found = yield* ask(settings, listPayments, { search: " exc_1 " })
+    expect(found.map(({ id }) => id.at(-1))).toEqual(["1"])
   })
 })
 

@@ -149,7 +149,7 @@ export const samples: ReadonlyArray<Sample> = [
   { operation: KeyOperations.listKeys, input: {} },
   { operation: listAccounts, input: {} },
   { operation: listTokens, input: {} },
-  { operation: listPayments, input: { mode } },
+  { operation: listPayments, input: { mode, search: "order 3" } },
   { operation: showPayment, input: { of: payment(1) } },
   { operation: listExceptions, input: {} },
   { operation: Deliveries.listDeliveries, input: { mode, status: "failed", until: "1d" } },

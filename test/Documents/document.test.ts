@@ -81,6 +81,7 @@ describe("the OpenAPI document", () => {
       "get /v1/refunds 200,400,401,403,405,429,503,default",
       "get /v1/refunds/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/webhooks 200,400,401,403,405,429,503,default",
+      "patch /v1/payments/{id} 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "patch /v1/refunds/{id} 200,400,401,403,404,405,409,413,415,422,429,503,default",
       "patch /v1/webhooks/{id} 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/deliveries/redeliver 200,400,401,403,405,409,413,415,422,429,503,507,default",
@@ -118,7 +119,7 @@ describe("the OpenAPI document", () => {
   it("opens every object without fields of its own, which typed clients could not fill otherwise", () => {
     const closed: Array<unknown> = []
     JSON.stringify(document, (key, value) => {
-      if (value?.type === "object" && !value.properties && value.additionalProperties !== true) closed.push(key)
+      if (value?.type === "object" && !value.properties && !value.additionalProperties) closed.push(key)
       return value
     })
     expect(closed).toEqual([])

@@ -8,7 +8,7 @@ import { makeRouter } from "../../src/Http/routes.ts"
 
 const handle = () => Effect.succeed(answer({}))
 const handlers = {
-  payments: { create: handle, get: handle, list: handle, cancel: handle },
+  payments: { create: handle, get: handle, list: handle, change: handle, cancel: handle },
   exceptions: { list: handle, resolve: handle },
   refunds: { create: handle, list: handle, get: handle, name: handle, drop: handle },
   ledger: { list: handle },
@@ -33,6 +33,7 @@ it("the definition declares the permission of each endpoint", () => {
     "POST /v1/payments payments:write",
     "GET /v1/payments/:id payments:read",
     "GET /v1/payments payments:read",
+    "PATCH /v1/payments/:id payments:write",
     "POST /v1/payments/:id/cancel payments:write",
     "GET /v1/exceptions exceptions:read",
     "POST /v1/exceptions/:id/resolve exceptions:write",

@@ -1,10 +1,12 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { iso } from "../../src/lib/moment.ts"
+import { indexMetadata } from "../../src/Payments/metadata.ts"
 import { type Sent, TestApi, testApp } from "../lib/api.ts"
+import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain } from "../lib/settings.ts"
-import { execute } from "../lib/store.ts"
+import { execute, inTransaction } from "../lib/store.ts"
 
 const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
 
@@ -13,6 +15,7 @@ const app = testApp({ chains: (["base", "polygon"] as const).map((chain) => test
 const limitRule = "must be an integer from 1 to 100"
 const addressRule = "must be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum"
 const hashRule = "must be the hash of a transaction: 0x and 64 hexadecimal digits"
+const termsRule = "must be metadata[KEY]=VALUE, with 10 different keys at most"
 const momentRule = "must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31"
 
 const call = (key: string, query: string, sent: Sent = {}) =>
@@ -179,6 +182,14 @@ liveSuite(app, "the list of payments", (test, it) => {
     ["txHash=", { txHash: hashRule }],
     [`txHash=0x${"g".repeat(64)}`, { txHash: hashRule }],
     [`txHash=${"1".repeat(64)}`, { txHash: hashRule }],
+    ["from=0xad", { from: "must be an address: 0x and 40 hexadecimal digits" }],
+    ["search=%20", { search: "must be given once, and not be empty" }],
+    ["metadata=a", { metadata: termsRule }],
+    ["metadata[a]=1&metadata[a]=2", { metadata: termsRule }],
+    ["metadata=a&metadata[a]=1", { metadata: termsRule }],
+    [Array.from({ length: 11 }, (_, i) => `metadata[${i}]=`).join("&"), { metadata: termsRule }],
+    ["chain[a]=base", { chain: "must be ethereum, polygon, arbitrum, optimism or base" }],
+    ["meta[a]=1", { "meta[a]": "is not a query parameter of this endpoint" }],
     ["createdAfter=yesterday", { createdAfter: momentRule }],
     ["createdAfter=2026-01-31T12:00:00", { createdAfter: momentRule }],
     ["createdBefore=2026-02-30", { createdBefore: momentRule }],
@@ -232,13 +243,24 @@ liveSuite(app, "payments are found", (test) => {
   })
 
   /** Money of a transaction at a payment's address. */
-  const receive = (id: string, txHash: string, canonical: 0 | 1 = 1) =>
+  const receive = (id: string, txHash: string, canonical: 0 | 1 = 1, sender: string | null = null) =>
     execute(
       `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
-         payment_id, canonical, corroborated, seen_at)
-       SELECT 'base', 'test', '0xb' || ?, lower(address), 'log:' || ?, 101, 1, ?, 'USDC', '5', id, ?, 1, 0
+         payment_id, canonical, corroborated, seen_at, sender)
+       SELECT 'base', 'test', '0xb' || ?, lower(address), 'log:' || ?, 101, 1, ?, 'USDC', '5', id, ?, 1, 0, ?
        FROM payments WHERE id = ?`,
-      [canonical, txHash, txHash, canonical, id]
+      [canonical, txHash, txHash, canonical, sender, id]
+    )
+
+  /** Each test's answers before the worker has indexed the metadata, and after. */
+  const beforeAndAfterIndexing = <E, R>(asked: Effect.Effect<void, E, R>) =>
+    Effect.zipRight(asked, Effect.zipRight(inTransaction(indexMetadata(1_000)), asked))
+
+  const describe = (ids: ReadonlyArray<string>, ...metadata: ReadonlyArray<object>) =>
+    Effect.forEach(
+      metadata,
+      (each, i) => execute("UPDATE payments SET metadata = ? WHERE id = ?", [JSON.stringify(each), ids[i] ?? ""]),
+      { concurrency: 1 }
     )
 
   test("by their reference, which is unique in an account and mode", function* () {
@@ -279,6 +301,124 @@ liveSuite(app, "payments are found", (test) => {
     expect(yield* find(`txHash=${hash("d")}`)).toEqual([])
     expect(yield* find(`txHash=${hash("a")}`, yield* newKey())).toEqual([])
     expect(yield* find(`txHash=${hash("a")}`, yield* newKey("live", undefined, account))).toEqual([])
+  })
+
+  test("by who paid, in any case, newest first and each once; not by a sender that a second provider corrects", function* () {
+    const { account, find, key, made } = yield* shop
+    const [ada, eve] = [`0x${"ad".repeat(20)}`, `0x${"ee".repeat(20)}`]
+    for (const i of [1, 4, 2]) yield* receive(made[i].id, hash(`${i}`), 1, ada)
+    yield* receive(made[4].id, hash("7"), 0, ada)
+    yield* receive(made[0].id, hash("8"), 1, eve)
+    expect(yield* find(`from=0x${"AD".repeat(20)}`)).toEqual(["order 4", "order 2", "order 1"])
+    expect(yield* all(key, `from=${ada}&limit=1`)).toEqual({ refs: ["order 4", "order 2", "order 1"], pages: 3 })
+    expect(yield* find(`from=${ada}&chain=base&txHash=${hash("2")}`)).toEqual(["order 2"])
+    expect(yield* find(`from=${ada}&createdAfter=${time(1)}&createdBefore=${time(4)}`)).toEqual(["order 2", "order 1"])
+    expect(yield* find(`from=${ada}`, yield* (yield* TestApi).newKey("live", undefined, account))).toEqual([])
+    yield* execute("UPDATE receipts SET sender = ? WHERE tx_hash IN (?, ?)", [eve, hash("4"), hash("2")])
+    yield* execute("UPDATE receipts SET sender = NULL WHERE tx_hash = ?", [hash("8")])
+    // Another of its receipts still has her.
+    expect(yield* find(`from=${ada}`)).toEqual(["order 4", "order 1"])
+    expect(yield* find(`search=${eve}`)).toEqual(["order 4", "order 2"])
+  })
+
+  test("by metadata: texts, numbers and booleans of its first level, in any case, exactly at once and once indexed", function* () {
+    const { find, key, made } = yield* shop
+    const long = "ß".repeat(499)
+    const ids = made.map(({ id }) => id)
+    const nested = { customer: { email: "x" }, list: ["x"], none: null }
+    const [first, second] = [
+      { email: "Ada@Example.org", "a]b": 1.5, vip: true },
+      { email: "ada@example.org", note: `${long}1` }
+    ]
+    yield* describe(ids, first, second, { note: `${long}2`, other: "ada@example.org" }, nested, {
+      __proto__x: "",
+      '"': "é"
+    })
+    const asked = Effect.gen(function* () {
+      expect(yield* find("metadata[email]=ADA@example.org")).toEqual(["order 1", "order 0"])
+      expect(yield* all(key, "metadata%5Bemail%5D=ada@example.org&limit=1")).toEqual({
+        refs: ["order 1", "order 0"],
+        pages: 2
+      })
+      expect(yield* find("metadata[email]=ada@example.org&metadata[vip]=true")).toEqual(["order 0"])
+      expect(yield* find("metadata[email]=ada@example.org&chain=polygon&status=pending")).toEqual(["order 1"])
+      expect(yield* find("metadata[email]=ada@example.org&merchantRef=order%201")).toEqual(["order 1"])
+      expect(yield* find("metadata[a]b]=1.5")).toEqual(["order 0"])
+      expect(yield* find(`metadata[note]=${encodeURIComponent(long)}2`)).toEqual(["order 2"])
+      expect(yield* find("metadata[__proto__x]=&metadata[%22]=%C3%89")).toEqual(["order 4"])
+      expect(yield* find("search=ada@example.ORG")).toEqual(["order 2", "order 1", "order 0"])
+      expect(yield* all(key, "search=ada@example.org&limit=1")).toMatchObject({ pages: 3 })
+      for (const none of ["customer]=x", "list]=x", "none]=null", "email]=", "email]=ada", "__proto__]=", "vip]=1"]) {
+        expect([none, yield* find(`metadata[${none}`)]).toEqual([none, []])
+      }
+      expect(yield* find("metadata[email]=ada@example.org", yield* (yield* TestApi).newKey())).toEqual([])
+    })
+    yield* beforeAndAfterIndexing(asked)
+    expect(yield* find("merchantRef=order%201&search=order%202")).toEqual([])
+    expect(yield* find("merchantRef=order%201&search=%20order%201%20")).toEqual(["order 1"])
+  })
+
+  test("beyond what other filters leave out of what their metadata finds, however many", function* () {
+    const { find, key } = yield* shop
+    const { call: send } = yield* TestApi
+    const json = {
+      merchantRef: "oldest",
+      amount: "1",
+      currency: "USDC",
+      chain: "polygon",
+      metadata: { web: "yes", rare: 1 }
+    }
+    const { body } = yield* send("POST", "/v1/payments", { key, json })
+    yield* execute("UPDATE payments SET created_at = 1 WHERE id = ?", [body.id])
+    yield* execute(
+      `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+       INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, checkout_token, wallet,
+         wallet_index, status, created_at, expires_at, metadata)
+       SELECT 'pay_web' || i, account_id, mode, 'web ' || i, '1', 'USDC', 'base', 'web' || i, 'web' || i, wallet, 100000 + i,
+         'pending', 1600000000000, 1700000000000, '{"web":"yes"}' FROM n, payments WHERE id = ?`,
+      [body.id]
+    )
+    yield* beforeAndAfterIndexing(
+      Effect.gen(function* () {
+        expect(yield* find("metadata[web]=yes&chain=polygon")).toEqual(["oldest"])
+        expect(yield* find("metadata[web]=yes&metadata[rare]=1")).toEqual(["oldest"])
+        expect((yield* all(key, "metadata[web]=yes&limit=100")).refs).toHaveLength(2501)
+      })
+    )
+  })
+
+  test("by the id of what is theirs and by their checkout page, each before a reference that looks like it", function* () {
+    const { find, made, key } = yield* shop
+    const { call: send } = yield* TestApi
+    const [{ id }, { id: quoted }, { checkoutUrl, id: shown }] = made
+    const token = checkoutUrl.split("/").at(-1)
+    const exception = yield* storeLateMoney(id, 7001)
+    const quote = `quote_${"q".repeat(22)}`
+    yield* execute("INSERT INTO quotes SELECT ?, account_id, mode, '{}', 0, 0 FROM payments WHERE id = ?", [quote, id])
+    yield* execute("UPDATE payments SET quote_id = ? WHERE id = ?", [quote, quoted])
+    yield* execute(
+      `INSERT INTO refunds (id, payment_id, account_id, mode, address, chain, currency, amount, status, created_at, changed_at,
+         block_time)
+       SELECT ?, id, account_id, mode, address, chain, currency, '1', 'noted', 0, 0, 0 FROM payments WHERE id = ?`,
+      ["ref_1", shown]
+    )
+    for (const merchantRef of [exception, quote, "ref_1", token, shown]) {
+      yield* send("POST", "/v1/payments", { key, json: { merchantRef, amount: "1", currency: "USDC", chain: "base" } })
+    }
+    const named = {
+      [exception]: 0,
+      [quote]: 1,
+      ref_1: 2,
+      [token]: 2,
+      [checkoutUrl]: 2,
+      [`${checkoutUrl}?lang=de`]: 2,
+      [shown]: 2
+    }
+    for (const [text, i] of Object.entries(named)) {
+      expect([text, yield* find(`search=${encodeURIComponent(text)}`)]).toEqual([text, [`order ${i}`]])
+      expect(yield* find(`search=${encodeURIComponent(text)}`, yield* (yield* TestApi).newKey())).toEqual([])
+    }
+    expect(yield* find("search=exc_none")).toEqual([])
   })
 
   test("by when they were created: from a time on, and before another", function* () {

@@ -116,6 +116,32 @@ const readsFew = Effect.gen(function* () {
     const bounds = "account_id=? AND mode=? AND status=? AND chain=? AND created_at>? AND created_at<?"
     expect(plan.filter(isStep)).toEqual(merged(bounds, 5))
   }
+  yield* execute("INSERT OR IGNORE INTO metadata_terms VALUES (?, ?, 'email', 'b', 1, 1)", [owner.account, owner.mode])
+  // Who paid, and what the metadata says: rows of their own tables, in their order; of payments the few that are not indexed.
+  const terms = [
+    { from: "0xad" },
+    { metadata: { email: "a" } },
+    { value: "a" },
+    { from: "0xad", metadata: { email: "a" } }
+  ]
+  for (const filter of terms) {
+    const plan = yield* planOf((db) => Repo.list(db, owner, { ...filter, after, limit: 101 }))
+    expect(
+      plan.filter((step) => /SCAN (?!CONSTANT|json_each|keys)|payments_list|AUTOMATIC/.test(step)),
+      JSON.stringify(filter)
+    ).toEqual([])
+    const [table, by] = "from" in filter ? ["payment_senders", "sender=?"] : ["metadata_terms", "key=? AND value=?"]
+    expect(plan).toContain(
+      `SEARCH ${table} USING PRIMARY KEY (account_id=? AND mode=? AND ${by} AND (created_at,sequence)<(?,?))`
+    )
+  }
+  for (const search of ["exc_1", "quote_1", "ref_1", "b".repeat(30), "0x", "order"]) {
+    const plan = yield* planOf((db) => Repo.list(db, owner, { search, limit: 101 }))
+    expect(
+      plan.filter((step) => /SCAN (payments|receipts|exceptions|refunds)|payments_list/.test(step)),
+      search
+    ).toEqual([])
+  }
   const meant = yield* planOf((db) => Repo.meantBy(db, hash, 21))
   expect(meant.filter((step) => /SCAN (payments|receipts)|payments_list/.test(step))).toEqual([])
 })

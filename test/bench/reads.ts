@@ -7,7 +7,7 @@ import { createKey, type Installation, install, localChain, startDaemon, tempora
 import { count, type Figure, median, millis, percent, perSecond, quantile, times } from "./Figure.ts"
 import { startScript } from "./processes.ts"
 import { type LoadRequest, type Round, runLoad } from "./runLoad.ts"
-import { mixed, randomIds, seed } from "./seed.ts"
+import { mixed, randomIds, seed, senders } from "./seed.ts"
 
 /** By turns, one and the other. */
 const rounds = 3
@@ -15,13 +15,19 @@ const connections = 64
 const getsPerRound = 10_000
 const listsPerRound = 20
 
-/** Every combination: also those that few payments have, and no recent one. */
-const filters = ["", ...PaymentStatus.literals].flatMap((status) =>
-  ["", ...chainNames].map((chain) => [
-    ...(status === "" ? [] : [`status=${status}`]),
-    ...(chain === "" ? [] : [`chain=${chain}`])
-  ])
-)
+/** Every combination: also those that few payments have, and no recent one. Then whom and what a search names: few, or all. */
+const filters = [
+  ...["", ...PaymentStatus.literals].flatMap((status) =>
+    ["", ...chainNames].map((chain) => [
+      ...(status === "" ? [] : [`status=${status}`]),
+      ...(chain === "" ? [] : [`chain=${chain}`])
+    ])
+  ),
+  ...Object.values(senders).flatMap((sender) => [[`from=${sender}`], [`search=${sender}`]]),
+  ...["customer]=c7", "shop]=web", "shop]=web&metadata[customer]=C7"].map((terms) => [`metadata[${terms}`]),
+  ...["c7", "web"].map((value) => [`search=${value}`]),
+  [`from=${senders.all}`, "metadata[customer]=c7"]
+]
 
 const get = (path: string): LoadRequest => ({ method: "GET", path })
 
@@ -128,7 +134,7 @@ export const reads = (rows: number) =>
       smallTimes.push(yield* listTimes(folder, small, smallPages))
       largeTimes.push(yield* listTimes(folder, large, largePages))
     }
-    // What the machine does meanwhile makes a request slower, never faster; of 44 pages the slowest would show that.
+    // What the machine does meanwhile makes a request slower, never faster; of 50 pages the slowest would show that.
     const each = (all: ReadonlyArray<PageTimes>) =>
       pages.map((_, i) =>
         quantile(

@@ -5,6 +5,9 @@ import { newCheckoutToken, newPaymentId } from "../../src/Domain/Ids.ts"
 /** Rows of every status and chain come first, so many; all later ones are confirmed on base. */
 export const mixed = 1_000
 
+/** Who paid all of them, and also the mixed. */
+export const senders = { all: `0x${"ee".repeat(20)}`, few: `0x${"ad".repeat(20)}` }
+
 const day = 24 * 3600 * 1000
 
 const statuses = ["confirmed", "confirmed", "pending", "expired", "failed"] as const
@@ -21,6 +24,8 @@ const row = (i: number, wallet: string, first: number) => {
     checkoutToken: newCheckoutToken(createdAt) as string,
     merchantRef: `order-${i}`,
     chain,
+    // Customers of a hundred orders each among the mixed, of one each later, and what all orders say.
+    metadata: JSON.stringify({ customer: i < mixed ? `c${i % 10}` : `d${i}`, shop: "web" }),
     address: `0x${randomBytes(20).toString("hex")}`,
     wallet,
     index: i,
@@ -51,11 +56,19 @@ export const seed = (database: string, count: number): void => {
     `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address, wallet,
        wallet_index, status, created_at, expires_at, metadata, amount_received, tx_hash, confirmed_at, failure_reason, ended_at)
      VALUES (@id, @checkoutToken, 'default', 'test', @merchantRef, '25000000', 'USDC', @chain, @address, @wallet, @index, @status,
-       @createdAt, @expiresAt, '{"order":1}', '24000000', @txHash, @confirmedAt, @failure, @ended)`
+       @createdAt, @expiresAt, @metadata, '24000000', @txHash, @confirmedAt, @failure, @ended)`
   )
   db.transaction(() => {
     for (let i = here; i < count; i++) insert.run(row(i, wallet, newest - 100 * day))
     db.prepare("UPDATE wallets SET next_index = ?").run(count)
+    // As the worker and the watcher store it.
+    db.exec(`
+      INSERT OR IGNORE INTO metadata_terms
+        SELECT account_id, mode, key, value, created_at, sequence FROM payments, json_each(metadata);
+      UPDATE meta SET value = (SELECT max(sequence) FROM payments) WHERE key = 'metadata_indexed';
+      INSERT OR IGNORE INTO payment_senders
+        SELECT account_id, mode, '${senders.all}', created_at, sequence FROM payments UNION ALL
+        SELECT account_id, mode, '${senders.few}', created_at, sequence FROM payments WHERE sequence <= ${mixed}`)
   })()
   db.close()
 }

@@ -68,6 +68,10 @@ liveSuite(app, "a client of a server", (test, it) => {
     expect(yield* found({ txHash: `0x${"1".repeat(64)}` })).toEqual([])
     expect(yield* found({ merchantRef, createdBefore: payment.createdAt })).toEqual([])
     expect(yield* found({ merchantRef, createdAfter: payment.createdAt })).toEqual([payment.id])
+    const metadata = { "e mail": "Ada+1@example.com", vip: true }
+    const changed = yield* Effect.promise(() => tilld.payments.change(payment.id, { metadata }))
+    expect(changed.metadata).toEqual({ ...payment.metadata, ...metadata })
+    expect(yield* found({ metadata: { "e mail": "ada+1@example.com", vip: "true" } })).toEqual([payment.id])
     const cancelled = yield* Effect.promise(() => tilld.payments.cancel(payment.id))
     expect(cancelled).toMatchObject({ id: payment.id, status: "expired", failureReason: "cancelled" })
     expect(yield* Effect.promise(() => tilld.payments.cancel(payment.id))).toEqual(cancelled)

@@ -34,6 +34,7 @@ export const actTexts: Readonly<Record<string, string>> = {
   "payments accept": "Money accepted",
   "payments cancel": "Payment cancelled",
   "payments create": "Payment created by hand",
+  "payments metadata": "Metadata of a payment changed",
   "payments refunded": "Refund recorded",
   "people disable": "Person disabled",
   "people enable": "Person enabled",

@@ -191,7 +191,8 @@ const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly 
       <>
         <b>No payment matches “{q}”.</b>
         <br />
-        Try the start of a reference, six or more characters of an address or a transaction, or an e-mail address.
+        Try the start of a reference, six or more characters of an address or a transaction, who paid, or an e-mail
+        address.
         <span class="ways-on">
           <a class="button primary" href={pathOf(viewer, "/payments")}>
             Show all payments

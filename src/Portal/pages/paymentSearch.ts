@@ -2,7 +2,6 @@
 import { Clock, DateTime, Effect, Either, Schema } from "effect"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import type { Owner } from "../../Domain/Account.ts"
-import { toChecksummed } from "../../Domain/Address.ts"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import { betweenParts } from "../../Http/parts.ts"
@@ -11,13 +10,12 @@ import { ListPaymentsQuery } from "../../Payments/Api.ts"
 import {
   hashFits,
   type ListFilter,
-  list,
+  namedBy,
   referenceBegins,
   type Searched,
   type Sought,
   searched
 } from "../../Payments/PaymentListRepo.ts"
-import { byOwner } from "../../Payments/PaymentsRepo.ts"
 import type { Db } from "../../Sql.ts"
 import { givenOf, pageSize } from "../query.ts"
 
@@ -62,7 +60,6 @@ const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<
   })
 }
 
-const hashForm = /^0x[0-9a-fA-F]{64}$/
 /** Six or more digits of a hash or an address; four are enough where it is shortened in the middle, as explorers and wallets do. */
 const partForm =
   /^(?:0x)?(?=[0-9a-f]{6}|[0-9a-f]{4,5}(?:…|\.{2,3})[0-9a-f]{4})([0-9a-f]{4,64})(?:(?:…|\.{2,3})([0-9a-f]{1,64}))?$/
@@ -70,23 +67,6 @@ const partForm =
 /** The transaction or the address that an explorer's page is about; any other text as it is. */
 const withoutExplorer = (text: string): string =>
   /^https?:\/\/[^\s]*\/(?:tx|address)\/(0x[0-9a-fA-F]{40,64})/.exec(text)?.[1] ?? text
-
-/** What a text names as a whole: the payment with that id, else with that address, else those of that transaction, else the one with that reference. */
-const namedBy = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string) {
-  const payment = yield* byOwner(db, owner, text)
-  // The address is the payment's alone.
-  if (payment !== undefined) return { address: payment.address }
-  const address = toChecksummed(text)
-  const exact: ReadonlyArray<Filter> = [
-    ...(address === undefined ? [] : [{ address }]),
-    ...(hashForm.test(text) ? [{ txHash: text.toLowerCase() }] : []),
-    { merchantRef: text }
-  ]
-  for (const filter of exact) {
-    if ((yield* list(db, owner, { ...filter, limit: 1 })).length > 0) return filter
-  }
-  return undefined
-})
 
 /** Of an owner's payments so many of the newest are searched for a part of an address, or a text in their metadata. */
 export const mostSearched = 10_000

@@ -30,6 +30,9 @@ export const bySize = "printf('%02d%s', length(amount), amount)"
 /** SQL: a refund that the books have: it was sent back, or a person says so. */
 export const isBookedRefund = "status IN ('noted', 'seen', 'final')"
 
+const addSender = `INSERT OR IGNORE INTO payment_senders (account_id, mode, sender, created_at, sequence)
+  SELECT account_id, mode, NEW.sender, created_at, sequence FROM payments WHERE id = NEW.payment_id AND NEW.sender IS NOT NULL;`
+
 /** The ledger: receipts, blocks, checkpoints, balances, and exceptions. */
 export const ledger = [
   // The receipts. Amounts and places never change, only what is known of a row; sums count canonical rows only.
@@ -101,6 +104,26 @@ export const ledger = [
   "CREATE INDEX receipts_orphaned ON receipts (chain, mode, block_number) WHERE canonical = 0",
   `CREATE INDEX receipts_uncorroborated ON receipts (chain, mode, listed, block_number)
    WHERE canonical = 1 AND corroborated = 0 AND listed IS NOT NULL`,
+
+  // Who sent something to which payments, by their receipts, in the order of a page. Kept by triggers.
+  `CREATE TABLE payment_senders (
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    sender TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (account_id, mode, sender, created_at, sequence)
+  ) STRICT, WITHOUT ROWID`,
+  `CREATE TRIGGER receipts_sender_added AFTER INSERT ON receipts WHEN NEW.payment_id IS NOT NULL BEGIN ${addSender} END`,
+  // A second provider may know of another sender, or of none.
+  `CREATE TRIGGER receipts_sender_changed AFTER UPDATE OF sender ON receipts
+   WHEN NEW.payment_id IS NOT NULL AND NEW.sender IS NOT OLD.sender BEGIN
+     DELETE FROM payment_senders WHERE (account_id, mode, created_at, sequence) =
+       (SELECT account_id, mode, created_at, sequence FROM payments WHERE id = OLD.payment_id)
+       AND sender = OLD.sender AND NOT EXISTS (
+         SELECT 1 FROM receipts WHERE payment_id = OLD.payment_id AND sender = OLD.sender);
+     ${addSender}
+   END`,
 
   // What was moved away from receiving addresses, as a broadcast has accounted for it. `place`: of the move in its plan.
   // `refund`: what it sends back, where it is no collection. `block_time`: Unix seconds. `nonce`: of the address's own

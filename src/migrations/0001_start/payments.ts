@@ -122,6 +122,19 @@ export const payments = [
   "CREATE INDEX payments_head ON payments (chain, mode, created_head)",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
 
+  // For the search by metadata: the texts, numbers and booleans of its first level, as `termsOf` cuts them. A worker adds a
+  // payment's rows after the request that made it: `metadata_indexed` in `meta` is the last payment that has them.
+  `CREATE TABLE metadata_terms (
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    key TEXT NOT NULL,
+    value TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (account_id, mode, key, value, created_at, sequence)
+  ) STRICT, WITHOUT ROWID`,
+  "INSERT INTO meta (key, value) VALUES ('metadata_indexed', '0')",
+
   `CREATE TABLE transitions (
     payment_id TEXT NOT NULL REFERENCES payments (id),
     ordinal INTEGER NOT NULL,

@@ -24,6 +24,7 @@ const sizes = {
   payments: (row: string) =>
     `${onPages(`302 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
       + 300 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
+  metadata_terms: (row: string) => `70 + ${octets(row, "account_id", "key", "value")}`,
   events: (row: string) =>
     `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 126 + ${octets(row, "account_id")}`,
   deliveries: (row: string) =>
@@ -142,6 +143,17 @@ export const usage = [
   ),
   trigger("attempts_added", "INSERT ON attempts", adding({ bytes: attemptSize("NEW") }, ofDelivery("NEW"))),
   trigger("attempts_gone", "DELETE ON attempts", adding({ bytes: less(attemptSize("OLD")) }, ofDelivery("OLD"))),
+  trigger(
+    "payments_changed",
+    "UPDATE OF metadata ON payments",
+    adding(
+      {
+        bytes: difference(sizes.payments),
+        open_bytes: `iif(NEW.ended_at IS NULL, ${difference(payload)}, 0)`
+      },
+      ownerOf("payments", "NEW")
+    )
+  ),
   trigger(
     "payments_ended",
     "UPDATE OF ended_at ON payments WHEN OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL",

@@ -8,7 +8,7 @@ import { create, order, type Shop, shopCase } from "../Shop.ts"
 const paths = [
   { path: "/v1/quotes", allow: "POST" },
   { path: "/v1/payments", allow: "GET, HEAD, POST" },
-  { path: "/v1/payments/pay_x", allow: "GET, HEAD" },
+  { path: "/v1/payments/pay_x", allow: "GET, HEAD, PATCH" },
   { path: "/v1/payments/pay_x/cancel", allow: "POST" },
   { path: "/v1/webhooks", allow: "GET, HEAD, POST" },
   { path: "/v1/webhooks/wh_x", allow: "DELETE, PATCH" }
