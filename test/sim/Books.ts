@@ -7,6 +7,7 @@ import {
   type ExceptionRow,
   type PaymentRow,
   type ReceiptRow,
+  type RefundPartRow,
   type ScanRow,
   type SearchRow,
   statements
@@ -84,6 +85,11 @@ export class Books {
     return this.#statements.exceptions.all()
   }
 
+  /** What goes back, of each transaction. */
+  refundParts(): ReadonlyArray<RefundPartRow> {
+    return this.#statements.refundParts.all()
+  }
+
   watched(chain: ChainName): Watched {
     const watched = this.chains.get(chain)
     if (watched === undefined) throw new Violation(`${chain} is not a chain of this simulation`)
@@ -149,9 +155,9 @@ export class Books {
   #left(credits: ReadonlyArray<Placed>, payment: PaymentRow, isAll: boolean): ReadonlyArray<Placed> {
     const { address, chain, currency } = payment
     const sent = new Map<string | null, bigint>()
-    for (const one of this.exceptions()) {
+    for (const one of this.refundParts()) {
       if (one.address !== address || one.chain !== chain || one.currency !== currency) continue
-      sent.set(one.tx_hash, (sent.get(one.tx_hash) ?? 0n) + BigInt(one.sent_back))
+      sent.set(one.tx_hash, (sent.get(one.tx_hash) ?? 0n) + BigInt(one.amount))
     }
     return credits.flatMap((placed) => {
       const { credit } = placed

@@ -24,6 +24,8 @@ export class Ledger extends Books {
   readonly #searched = new Map<string, number>()
   /** What is decided of each exception: its outcome, and the base units that were sent back. */
   readonly #decided = new Map<string, Pick<ExceptionRow, "outcome" | "sent_back">>()
+  /** The refunds that were checked. */
+  readonly #refunded = new Set<string>()
   /** The heads that were read at the commit before. */
   readonly #before = new Map<ChainName, Block | undefined>()
   /** The payment that a person is confirming now. */
@@ -186,6 +188,18 @@ export class Ledger extends Books {
       const what = `${decided} ${one.currency} on ${one.chain} (${one.kind} ${one.tx_hash})`
       throw new Violation(`${what} is ${isAccepted ? "accepted" : "refunded"}, and ${deep} has the confirmations`)
     }
+    // What counted for its payment goes back once, with what else goes back of its transaction.
+    const parts = this.refundParts()
+    for (const { address, chain, currency, exception_id, refund_id, tx_hash } of parts) {
+      if (this.#refunded.has(refund_id) || exception_id !== null || tx_hash === null) continue
+      const all = parts.filter((one) => one.address === address && one.chain === chain && one.currency === currency)
+      const back = all
+        .filter((one) => one.tx_hash === tx_hash)
+        .reduce((total, { amount }) => total + BigInt(amount), 0n)
+      const deep = this.#deepTo(chain, address, ({ txHash }, name) => name === currency && txHash === tx_hash)
+      if (back > deep) throw new Violation(`${back} ${currency} of ${tx_hash} goes back, and ${deep} came`)
+    }
+    for (const { refund_id } of parts) this.#refunded.add(refund_id)
   }
 
   /** What came to an address with its confirmations, on the branch that is read now, or that was at the commit before. */

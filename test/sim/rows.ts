@@ -69,6 +69,19 @@ export interface ExceptionRow {
   readonly sent_back: string
 }
 
+/** Money of a transaction that a refund sends back. */
+export interface RefundPartRow {
+  readonly refund_id: string
+  /** Null where it counted for the payment. */
+  readonly exception_id: string | null
+  /** Lower case. */
+  readonly address: string
+  readonly chain: ChainName
+  readonly currency: string
+  readonly tx_hash: string | null
+  readonly amount: string
+}
+
 export interface DeliveryRow {
   /** The event's. */
   readonly id: string
@@ -89,6 +102,10 @@ export const statements = (db: Database.Database) => ({
   exceptions: db.prepare<[], ExceptionRow>(
     `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome, sent_back
      FROM exceptions ORDER BY rowid`
+  ),
+  refundParts: db.prepare<[], RefundPartRow>(
+    `SELECT refund_id, exception_id, address, chain, currency, p.tx_hash, p.amount
+     FROM refunds AS r JOIN refund_parts AS p ON p.refund_id = r.id WHERE r.status <> 'failed' ORDER BY r.sequence, place`
   ),
   deliveries: db.prepare<[], DeliveryRow>(
     `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
