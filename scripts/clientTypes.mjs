@@ -26,6 +26,7 @@ const responses = [
   ...["Receipt", "AcceptedMoney"],
   ...["PaymentException", "ExceptionPage", "Quote"],
   ...["LedgerRow", "LedgerPage"],
+  ...["PayableCurrency", "CurrencyList"],
   ...["WebhookEndpoint", "WebhookEndpointList", "DeletedWebhookEndpoint", "DeliveryAttempt", "Delivery"],
   ...["DeliveryWithAttempts", "DeliveryPage", "Redelivered", "RedeliveredSome", "WebhookEvent"]
 ]

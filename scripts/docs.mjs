@@ -274,7 +274,7 @@ const errorsPart = async () => {
     import("../src/Documents/errors.ts"),
     import("../src/Domain/ApiError.ts")
   ])
-  const rows = Object.entries(meanings).map(([name, { when }]) => [code(name), `${statusOf[name]}`, cell(when)])
+  const rows = Object.entries(meanings).map(([name, when]) => [code(name), `${statusOf[name]}`, cell(when)])
   return table(["code", "status", "when, and what to do"], rows)
 }
 

@@ -5,6 +5,8 @@
  * and operators (`Payments/decisions/`). Called by the HTTP handlers (`Payments/Http.ts`).
  */
 import { BigDecimal, Context, Data, Duration, Effect, Layer } from "effect"
+import { getAddress } from "viem"
+import { shopOf } from "./Auth/ShopsRepo.ts"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Tokens } from "./Chains/ledger/Tokens.ts"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
@@ -12,7 +14,7 @@ import { Chains } from "./Chains.ts"
 import type { Owner, QuotaExceeded } from "./Domain/Account.ts"
 import { floorOf } from "./Domain/Amount.ts"
 import { type Mode, networkKey } from "./Domain/Chain.ts"
-import { decimalsOf, nativeToken, PaymentCurrency } from "./Domain/Currency.ts"
+import { decimalsOf, nativeToken, PaymentCurrency, wholeTokens } from "./Domain/Currency.ts"
 import { type Accounted, type AccountedPayment, StatusEventKind } from "./Domain/Event.ts"
 import { newCheckoutToken, newPaymentId } from "./Domain/Ids.ts"
 import {
@@ -24,9 +26,10 @@ import {
   type PaymentNotPending,
   paymentDefaults,
   type QuoteRefused,
-  type WalletNotConfigured
+  type WalletNotConfigured,
+  WorthTooLittle
 } from "./Domain/Payment.ts"
-import { usdValueOf } from "./Domain/Quote.ts"
+import { isLess, usdValueOf } from "./Domain/Quote.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { cancelPayment } from "./Payments/cancellation.ts"
@@ -37,14 +40,14 @@ import * as Repo from "./Payments/PaymentsRepo.ts"
 import { shownMoney } from "./Payments/shownMoney.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { Quotes } from "./Quotes.ts"
-import { Settings } from "./Settings.ts"
+import { Settings, type SettingsShape } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { Metrics } from "./Telemetry/Metrics.ts"
 import { type TargetRefused, Webhooks } from "./Webhooks.ts"
 
 /** This installation cannot serve the request: every reason, at least one. */
 export class NotOffered extends Data.TaggedError("NotOffered")<{
-  readonly problems: ReadonlyArray<ChainNotConfigured | CurrencyNotOnChain | TargetRefused>
+  readonly problems: ReadonlyArray<ChainNotConfigured | CurrencyNotOnChain | TargetRefused | WorthTooLittle>
 }> {}
 
 export type CreateError =
@@ -60,6 +63,16 @@ export interface Created {
   readonly payment: Payment
   readonly object: AccountedPayment
 }
+
+/** The tokens that a payment can ask for on a configured chain. */
+export const payableOn = ({ chain, chainId, tokens }: SettingsShape["chains"][number]) =>
+  PaymentCurrency.literals.flatMap((currency) => {
+    const token = tokens.find(({ symbol }) => symbol === currency)
+    const native = currency === nativeToken(chain)
+    if (token === undefined && !native) return []
+    const decimals = token?.decimals ?? decimalsOf[currency]
+    return [{ currency, chain, chainId, decimals, native, ...(token && { contract: getAddress(token.address) }) }]
+  })
 
 /** An owner sees its own payments only: not those of another account or of the other mode. */
 export class Payments extends Context.Tag("tilld/Payments")<
@@ -114,10 +127,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
       for (const kind of StatusEventKind.literals) payments.add([kind.replace("payment.", "")], 0)
 
       const currencies = new Map(
-        settings.chains.map((network) => {
-          const here = new Set<string>([nativeToken(network.chain), ...network.tokens.map((token) => token.symbol)])
-          return [networkKey(network), PaymentCurrency.literals.filter((currency) => here.has(currency))]
-        })
+        settings.chains.map((network) => [networkKey(network), payableOn(network).map(({ currency }) => currency)])
       )
 
       /** The worth of a payment now, USD; undefined while no price is known. */
@@ -131,10 +141,17 @@ export class Payments extends Context.Tag("tilld/Payments")<
         const available = currencies.get(networkKey({ chain, mode }))
         if (available === undefined) {
           const watched = settings.chains.filter((network) => network.mode === mode)
-          return [new ChainNotConfigured({ chain, available: watched.map((network) => network.chain) })]
+          return [new ChainNotConfigured({ chain, mode, available: watched.map((network) => network.chain) })]
         }
         return available.includes(currency) ? [] : [new CurrencyNotOnChain({ currency, chain, available })]
       }
+
+      const refuseTooLittle = Effect.fnUntraced(function* ({ account }: Owner, worth = "", sum: string) {
+        const least = (yield* shopOf(yield* Tx, account)).minimumUsd
+        if (least === undefined || worth === "" || !isLess(worth, least)) return
+        const message = `is worth ${worth} USD, and this account takes ${least} USD or more: ${sum}`
+        return yield* new NotOffered({ problems: [new WorthTooLittle({ message })] })
+      })
 
       const targetProblems = (url: string) =>
         Effect.match(webhooks.checkTarget(url), { onFailure: (refused) => [refused], onSuccess: () => [] })
@@ -156,10 +173,15 @@ export class Payments extends Context.Tag("tilld/Payments")<
           yield* Effect.tapErrorTag(keepWithin(owner, settings.accounts.quotaBytes), "QuotaExceeded", () =>
             refuseDuplicate(owner, request.merchantRef)
           )
-          const source = yield* addresses.take(owner)
-          const { address } = source
           const token = tokens.offered({ chain: request.chain, mode: owner.mode }, request.currency)
           const worth = usdValue(request, token)
+          yield* refuseTooLittle(
+            owner,
+            worth,
+            wholeTokens(request.currency, token?.decimals ?? decimalsOf[request.currency])
+          )
+          const source = yield* addresses.take(owner)
+          const { address } = source
           const payment = yield* Repo.insert(
             {
               id: newPaymentId(now),

@@ -29,7 +29,7 @@ import type { StoredQuote } from "./Quotes/QuotesRepo.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
 import { pow10, rateOf, ratio } from "./Quotes/sources/rate.ts"
 import { Settings } from "./Settings.ts"
-import { type CommitWith, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
+import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 
 /** The terms of a payment that names a quote. Amount in base units. */
 interface Priced {
@@ -211,6 +211,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       request: CreateQuote,
       alsoCommit?: CommitWith<QuoteObject>
     ) => Effect.Effect<QuoteObject, QuoteError>
+    readonly get: (owner: Owner, id: string) => Effect.Effect<QuoteObject | undefined, StoreUnavailable>
     /**
      * Checks that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: the quote is of
      * this account and mode, unused and valid, and prices exactly what the payment asks for. The payment's row marks it as
@@ -229,6 +230,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
     Effect.gen(function* () {
       const settings = yield* Settings
       const writer = yield* Writer
+      const reader = yield* Reader
       const chains = yield* Chains
       const prices = yield* Prices
 
@@ -304,7 +306,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       }
 
       const lock = Effect.fnUntraced(function* (owner: Owner, quoteId: string, payment: Priced, now: number) {
-        const stored = yield* Repo.byOwner(owner, quoteId)
+        const stored = yield* Repo.byOwner(yield* Tx, owner, quoteId)
         if (stored === undefined) {
           return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: noSuchQuote })
         }
@@ -313,7 +315,9 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         return refusal === undefined ? stored.id : yield* refusal
       })
 
-      return { create, lock }
+      const get = (owner: Owner, id: string) => Effect.map(Repo.byOwner(reader, owner, id), (stored) => stored?.quote)
+
+      return { create, get, lock }
     })
   )
 }

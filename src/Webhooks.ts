@@ -5,7 +5,7 @@ import { defaultOverlapHours } from "./Domain/ApiKey.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { RotationUnderWay, SecretReplaced, SecretUnreadable } from "./Domain/SecretErrors.ts"
-import { type Endpoint, EndpointExists, maxEndpoints, TooManyEndpoints } from "./Domain/Webhook.ts"
+import { type Endpoint, EndpointAlike, EndpointExists, maxEndpoints, TooManyEndpoints } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
@@ -38,6 +38,12 @@ export interface EndpointChange {
   readonly replaces?: Rotation["replaces"]
 }
 
+/** Whether two endpoints would get the same events at the same place. */
+const areAlike = (one: Endpoint, other: Endpoint): boolean =>
+  new URL(one.url).href === new URL(other.url).href &&
+  one.events.length === other.events.length &&
+  one.events.every((kind) => other.events.includes(kind))
+
 // Deliveries of a deleted endpoint that one command of the writer releases: a million at once would block all writes.
 const releaseBatch = 1_000
 
@@ -49,12 +55,19 @@ const releaseBatch = 1_000
 export class Webhooks extends Context.Tag("tilld/Webhooks")<
   Webhooks,
   {
-    /** Registers an endpoint. Host names are not resolved here: one that does not resolve now may do so later. */
+    /**
+     * Registers an endpoint, or gives the one that has the same URL, kinds and secret already: twice, it would get each
+     * event twice. Host names are not resolved here: one that does not resolve now may do so later.
+     */
     readonly create: (
       owner: Owner,
       endpoint: CreateEndpoint,
       commitWith?: CommitWith<Endpoint>
-    ) => Effect.Effect<Endpoint, TargetRefused | TooManyEndpoints | EndpointExists | QuotaExceeded | StoreUnavailable>
+    ) => Effect.Effect<
+      Endpoint,
+      TargetRefused | TooManyEndpoints | EndpointAlike | EndpointExists | QuotaExceeded | StoreUnavailable
+    >
+    readonly get: (owner: Owner, id: string) => Effect.Effect<Endpoint | undefined, StoreUnavailable>
     /** Oldest first. */
     readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
     /**
@@ -90,15 +103,20 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       const writer = yield* Writer
       const { quotaBytes } = (yield* Settings).accounts
 
-      const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
+      const insert = (endpoint: Endpoint, secret: Redacted.Redacted<string>) =>
         Effect.gen(function* () {
           const tx = yield* Tx
           if ((yield* EndpointsRepo.ownerOf(tx, endpoint.id)) !== undefined) {
             return yield* EndpointExists.of(endpoint.id)
           }
           const existing = yield* EndpointsRepo.list(tx, endpoint)
+          const alike = existing.find((one) => areAlike(one, endpoint))
+          if (alike !== undefined) {
+            return (yield* keys.isOfEndpoint(alike.id, secret)) ? alike : yield* new EndpointAlike({ id: alike.id })
+          }
           if (existing.length >= maxEndpoints) return yield* TooManyEndpoints.of(maxEndpoints)
-          yield* EndpointsRepo.insert(endpoint, sealedSecret)
+          yield* EndpointsRepo.insert(endpoint, secrets.seal(Redacted.value(secret), endpointContext(endpoint.id)))
+          return endpoint
         })
 
       const create = Effect.fn("Webhooks.create")(function* (
@@ -112,12 +130,9 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis
         const endpoint: Endpoint = { id, account, mode, url, events, createdAt }
-        const sealed = secrets.seal(Redacted.value(secret), endpointContext(endpoint.id))
-        const inserted = insert(endpoint, sealed)
-        const stored = commitWith === undefined ? inserted : Effect.zipRight(inserted, commitWith(endpoint))
+        const stored = Effect.tap(insert(endpoint, secret), (registered) => commitWith?.(registered) ?? Effect.void)
         // After it, since what open payments may yet store multiplies by it.
-        yield* writer.write(Effect.zipRight(stored, keepWithin(owner, quotaBytes)))
-        return endpoint
+        return yield* writer.write(Effect.zipLeft(stored, keepWithin(owner, quotaBytes)))
       })
 
       const change = Effect.fn("Webhooks.change")(function* (
@@ -129,11 +144,12 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         if (url !== undefined) yield* guard.check(url)
         const at = yield* Clock.currentTimeMillis
         const command = Effect.gen(function* () {
-          const former = yield* EndpointsRepo.find(yield* Tx, owner, id)
+          const tx = yield* Tx
+          const former = yield* EndpointsRepo.find(tx, owner, id)
           if (former === undefined) return undefined
-          const endpoint: Endpoint = { ...former, url: url ?? former.url, events: events ?? former.events }
-          yield* EndpointsRepo.replaceTarget(endpoint)
-          if (secret !== undefined) yield* keys.rotateEndpoint(endpoint.id, secret, { overlap, replaces }, at)
+          yield* EndpointsRepo.replaceTarget({ ...former, url: url ?? former.url, events: events ?? former.events })
+          if (secret !== undefined) yield* keys.rotateEndpoint(former.id, secret, { overlap, replaces }, at)
+          const endpoint = (yield* EndpointsRepo.find(tx, owner, id)) ?? former
           if (commitWith !== undefined) yield* commitWith(endpoint)
           yield* keepWithin(owner, quotaBytes)
           return endpoint
@@ -165,6 +181,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       return {
         create,
         change,
+        get: (owner, id) => EndpointsRepo.find(reader, owner, id),
         list: (owner) => EndpointsRepo.list(reader, owner),
         remove,
         checkTarget: (url) => Effect.asVoid(guard.check(url))

@@ -180,35 +180,6 @@ describe("the documentation", () => {
     expect(listed).toMatch(/rolled to key_.* 600\/min 20000\/h +203\.0\.113\.7\/32,2001:db8:5::\/48/)
   })
 
-  liveTest("the first steps that a daemon serves work unchanged", function* () {
-    const env = yield* startDaemon(yield* twoChains)
-    const get = (path: string) => spawnSync("curl", ["-sSf", env.TILLD + path], { encoding: "utf8" }).stdout
-    const characters: Readonly<Record<string, string>> = { "&quot;": '"', "&amp;": "&", "&lt;": "<", "&gt;": ">" }
-    const steps = [...get("/docs").matchAll(/<pre><code>([\s\S]*?)<\/code><\/pre>/g)].map(([, text = ""]) =>
-      text.replace(/&\w+;/g, (entity) => characters[entity] ?? entity)
-    )
-    const [start = "", create = "", read = "", register = "", verify = "", ...more] = steps
-    expect([start.split("\n")[0], more]).toEqual([expect.stringMatching(/^export TILLD=https?:\/\/\S+$/), []])
-    const cwd = yield* temporaryFolder
-    const [vector = expect.fail("no vector")] = vectors
-    writeFileSync(join(cwd, "body.json"), vector.body)
-    const script = [
-      knownTilld,
-      start.replace(/^.*\n/, `export TILLD=${env.TILLD}\n`),
-      ...[create, read, register].map((step) => `${step}\necho`),
-      `SECRET=${vector.secret}`,
-      verify
-    ]
-    const stdout = bash(script.join("\n"), { TILLD_CONFIG: env.TILLD_CONFIG }, cwd)
-    const [created, listed, endpoint, printed] = stdout.split("\n")
-    const payment = JSON.parse(created ?? "")
-    expect(payment).toMatchObject({ merchantRef: "first-steps-1", status: "pending", amount: "25000000" })
-    expect(JSON.parse(listed ?? "").data).toEqual([payment])
-    expect(JSON.parse(endpoint ?? "").events).toEqual(["payment.confirmed"])
-    expect(printed).toBe(vector.signature)
-    expect(get(new URL(payment.checkoutUrl).pathname)).toContain(payment.address)
-  })
-
   liveTest("its commands for exceptions work unchanged: the money is found, and recorded as sent back", function* () {
     const chain = yield* localChain("polygon")
     const daemon = yield* serve(yield* makeHome({ chains: new Map([["polygon", chain]]) }))

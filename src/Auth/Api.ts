@@ -13,7 +13,7 @@ export class ApiKeyAuth extends HttpApiMiddleware.Tag<ApiKeyAuth>()("tilld/Auth/
   security: { apiKey: HttpApiSecurity.apiKey({ in: "header", key: "X-API-Key" }) }
 }) {}
 
-/** Annotates an endpoint with the permission that a key needs for it, or with several, all of which it needs. */
+/** Annotates an endpoint with the permission that a key needs for it, or with several, all of which it needs; with none, any key may. */
 export class RequiredPermission extends Context.Tag("tilld/Auth/RequiredPermission")<
   RequiredPermission,
   Permission | ReadonlyArray<Permission>

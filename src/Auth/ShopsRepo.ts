@@ -13,14 +13,16 @@ const fromRow = ({ frame_origins, ...texts }: Row): Shop => ({
   frameOrigins: frame_origins.split(" ").filter((origin) => origin !== "")
 })
 
+const columnOf = (part: (typeof shopTexts)[number]) => (part === "minimumUsd" ? "minimum_usd" : part)
+const selected = shopTexts.map((part) => `${columnOf(part)} AS ${part}`).join(", ")
+
 /** How the checkout of an account looks. */
 export const shopOf = (db: Db, account: AccountId) =>
-  Effect.map(
-    db.get<Row>(`SELECT ${shopTexts.join(", ")}, frame_origins FROM shops WHERE account_id = ?`, [account]),
-    (row) => (row === undefined ? plainShop : fromRow(row))
+  Effect.map(db.get<Row>(`SELECT ${selected}, frame_origins FROM shops WHERE account_id = ?`, [account]), (row) =>
+    row === undefined ? plainShop : fromRow(row)
   )
 
-const columns = ["account_id", ...shopTexts, "frame_origins"]
+const columns = ["account_id", ...shopTexts.map(columnOf), "frame_origins"]
 
 /** Replaces how it looks. */
 export const putShop = Effect.fn("ShopsRepo.putShop")(function* (account: AccountId, shop: Shop) {

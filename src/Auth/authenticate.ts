@@ -38,7 +38,8 @@ export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect
     })
 
   return (header, clientAddress, refuse) => {
-    if (header === undefined) return refuse(unauthorized("The API key is missing: send it in the X-API-Key header."))
+    if (header === undefined)
+      return refuse(unauthorized(`The API key is missing: send it in the X-API-Key header. ${madeAt}.`))
     const refuseWrong = (wrong: WrongAddress) =>
       Effect.zipRight(logWrongAddress(wrong), refuse(forbiddenFrom(wrong.address)))
     const found = keys.authenticate(header, clientAddress)
@@ -52,16 +53,16 @@ export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect
   }
 })
 
+const madeAt = "Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create"
+
 const unauthorized = (message: string) => new ApiError({ code: "UNAUTHORIZED", message })
 
-const invalid = unauthorized(
-  "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
-)
+const invalid = unauthorized(`The API key is invalid, revoked or has expired. ${madeAt}.`)
 
 const forbiddenFrom = (address: string) =>
   new ApiError({
     code: "FORBIDDEN",
-    message: `The API key may not be used from ${address}: ask the operator to put this address on the key's list.`
+    message: `The API key may not be used from ${address}: put this address on the key's list, in the portal, under Keys (/portal), or with tilld keys change.`
   })
 
 /** The error for a key that lacks a needed permission, naming all that it lacks; undefined for a key that has them. */
@@ -71,6 +72,6 @@ export const forbiddenTo = (key: ApiKey, needed: ReadonlyArray<Permission>): Api
   const what = `permission${lacking.length === 1 ? "" : "s"} ${lacking.join(" and ")}`
   return new ApiError({
     code: "FORBIDDEN",
-    message: `The API key lacks the ${what}: ask the operator for a key that has ${lacking.length === 1 ? "it" : "them"} (tilld keys create --permissions).`
+    message: `The API key lacks the ${what}: use a key that has ${lacking.length === 1 ? "it" : "them"}. ${madeAt} --permissions.`
   })
 }

@@ -7,6 +7,7 @@ import {
   Contact,
   FrameOrigin,
   LogoFile,
+  MinimumUsd,
   mostFrameOrigins,
   Shop,
   ShopName,
@@ -72,6 +73,10 @@ export const changeShop = operation({
     currency: part(`be one of ${Fiat.literals.join(", ")}`, Schema.compose(Schema.Uppercase, Fiat, { strict: false }), {
       about: "The currency of the portal's sums",
       value: Fiat.literals.join("|")
+    }),
+    minimumUsd: part("be an amount in USD such as 1 or 0.50", MinimumUsd, {
+      about: "What a payment must be worth, where its price is known: less is refused",
+      value: "USD"
     }),
     frameOrigins: withFlag(
       maybe(

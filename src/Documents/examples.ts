@@ -5,7 +5,7 @@ import type { LedgerRow } from "../Domain/LedgerRow.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { RefundObject } from "../Domain/Refund.ts"
-import type { CreatePaymentBody, PaymentPage } from "../Payments/Api.ts"
+import type { CreatePaymentBody, CurrencyList, PaymentPage } from "../Payments/Api.ts"
 import type { RefundBody, ResolveBody } from "../Payments/decisions/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
 import type { ChangeEndpointBody, CreateEndpointBody, EndpointList, EndpointObject } from "../Webhooks/Api.ts"
@@ -59,6 +59,7 @@ const confirmed: PaymentObject = { ...detecting, status: "confirmed", confirmedA
 const underpaid: ExceptionObject = {
   id: "exc_Jw3mVn8qTz0Kc5rYb2sLxA",
   payment: examplePayment.id,
+  merchantRef: examplePayment.merchantRef,
   kind: "underpaid",
   chain: "base",
   currency: "USDC",
@@ -191,6 +192,10 @@ const createPaymentInFull: typeof CreatePaymentBody.Encoded = {
   quoteId: "quote_Hc8mQ3wZxV5tB1nK7rL0sA"
 }
 
+const payable: typeof CurrencyList.Type = {
+  data: [{ currency: "ETH", chain: "base", chainId: 8453, decimals: 18, native: true }]
+}
+
 const page: typeof PaymentPage.Encoded = { data: [confirmed, late], cursor: "WzE3Njk4NjA4MDAwMDAsMV0" }
 
 const createQuote: typeof CreateQuoteBody.Encoded = {
@@ -307,6 +312,7 @@ export const operationExamples = {
     request: only({ metadata: { email: "ada@example.com", cart: null } }, "One key is set, another removed"),
     answers: { 200: only({ ...examplePayment, metadata: { email: "ada@example.com" } }, "With its new metadata") }
   },
+  "payments.currencies": { answers: { 200: only(payable, "The chain's own coin, on base alone") } },
   "payments.cancel": {
     request: only({}, "No fields"),
     answers: { 200: only(cancelled, "It has ended") }
@@ -314,6 +320,7 @@ export const operationExamples = {
   "exceptions.list": {
     answers: { 200: only({ data: [lateMoney], cursor: null }, "Money that came too late") }
   },
+  "exceptions.get": { answers: { 200: only(lateMoney, "Money that came too late") } },
   "exceptions.resolve": {
     request: {
       accept: { summary: "The money is taken", value: { action: "accept" } },
@@ -342,8 +349,12 @@ export const operationExamples = {
   "ledger.list": { answers: { 200: only({ data: [ledgerRow], cursor: null }, "A payment's money") } },
   "webhooks.create": {
     request: only(createEndpoint, "Two kinds of events"),
-    answers: { 201: only(endpoint, "The endpoint, without its secret") }
+    answers: {
+      200: only(endpoint, "The endpoint that was registered so before"),
+      201: only(endpoint, "The endpoint, without its secret")
+    }
   },
+  "webhooks.get": { answers: { 200: only(endpoint, "The endpoint, without its secret") } },
   "webhooks.list": { answers: { 200: only(endpoints, "One endpoint") } },
   "webhooks.change": {
     request: {
@@ -372,6 +383,7 @@ export const operationExamples = {
     request: only(createQuote, "49.90 EUR in USDC on base"),
     answers: { 201: only(quote, "What 49.90 EUR are") }
   },
+  "quotes.get": { answers: { 200: only(quote, "What 49.90 EUR are") } },
   "events.stream": { answers: { 200: only(exampleMessages, "Where the stream begins, and an event") } },
   "health.alive": { answers: { 200: only({ alive: true }, "The process lives") } },
   "health.ready": {

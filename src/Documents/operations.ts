@@ -159,7 +159,7 @@ export const either = (success: Response | undefined, error: Response): Response
 
 /** The error response for several codes of one status, on an operation with or without a key. */
 const errorResponse = (codes: ReadonlyArray<ErrorCode>, keyed: boolean): Response => ({
-  description: codes.map((code) => `- \`${code}\`: ${meanings[code].when}`).join("\n"),
+  description: codes.map((code) => `- \`${code}\`: ${meanings[code]}`).join("\n"),
   headers: errorHeaders(codes, keyed) ?? {},
   content: {
     "application/json": {
@@ -193,7 +193,7 @@ const failure: Response = {
   ...errorResponse(failures, false),
   description: [
     "Refused before it reached the operation, or an error of this server.\n",
-    ...failures.map((code) => `- ${statusOf[code]} \`${code}\`: ${meanings[code].when}`)
+    ...failures.map((code) => `- ${statusOf[code]} \`${code}\`: ${meanings[code]}`)
   ].join("\n")
 }
 
@@ -327,7 +327,7 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
   const keyed = Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
   const takesBody = HttpMethod.hasBody(endpoint.method) && Option.isSome(endpoint.payloadSchema)
   // Responses that change only with the version and the configuration.
-  const mayBeKept = group.identifier === "documents"
+  const mayBeKept = group.identifier === "documents" || operationId === "payments.currencies"
   const { always, sometimes } = extraHeaders(operationId, takesBody, mayBeKept)
   const parameters = [
     ...parametersOf(endpoint.pathSchema, "path", toJsonSchema),
@@ -343,7 +343,7 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
     tags: [group.identifier],
     summary,
     description: permissions.length === 0 ? description : `${description}\n\n${needs(permissions)}`,
-    security: permissions.length === 0 ? [] : [{ apiKey: permissions }],
+    security: keyed ? [{ apiKey: permissions }] : [],
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(Option.isSome(endpoint.payloadSchema) && takesBody
       ? {

@@ -1,8 +1,7 @@
-/** The pages of the reference: first steps, one for each group of operations, errors, and what all requests share. */
+/** The pages of the reference: their list, one for each group of operations, errors, and what all requests share. */
 
-import { errorCodes } from "../Domain/ApiError.ts"
-import type { Installation } from "./document.ts"
-import { errorParts, errorsOf, type SharedErrors, sharedErrors } from "./errorsHtml.ts"
+import { type ErrorCode, errorCodes, statusOf } from "../Domain/ApiError.ts"
+import { exampleError, meanings } from "./errors.ts"
 import { code, fields, type Html, html, inline, named, nothing, prose, sections, typeName } from "./html.ts"
 import {
   type Components,
@@ -97,10 +96,20 @@ const command = (server: string, method: string, path: string, operation: Operat
   ].join(" \\\n  ")
 }
 
+const link = (code: ErrorCode): Html => html`${statusOf[code]} <a href="#error-${code}"><code>${code}</code></a>`
+
+/** The codes that an operation can answer with: each has an example by its name. */
+const errorsOf = (components: Components, { responses }: OperationObject): Html => {
+  const media = Object.values(responses).flatMap((each) =>
+    Object.values(resolve(components, "responses", each).content ?? {})
+  )
+  const codes = errorCodes.filter((code) => media.some(({ examples = {} }) => code in examples))
+  return html`<h3>Errors</h3><p class="headers">${codes.map((code, i) => html`${i === 0 ? "" : ", "}${link(code)}`)}</p>`
+}
+
 /** An operation that tilld serves. */
 const operationHtml = (
   { components, servers }: OpenApiDocument,
-  shared: ReadonlyArray<SharedErrors>,
   path: string,
   method: string,
   operation: OperationObject
@@ -113,7 +122,7 @@ ${requestBody === undefined ? nothing : html`<h3>Body</h3>${bodies(requestBody.c
 <h3>With curl</h3>${code(command(servers[0]?.url ?? "", method, path, operation))}
 <h3>Answers</h3>
 ${Object.entries(responses).map(([status, each]) => answer(components, status, resolve(components, "responses", each)))}
-${errorsOf(components, shared, operation)}`
+${errorsOf(components, operation)}`
 }
 
 /** An event that tilld sends. */
@@ -121,62 +130,6 @@ const eventHtml = (kind: string, { description, requestBody }: OperationObject):
   html`<p class="route"><span class="method">EVENT</span> <code>${kind}</code></p>
 ${prose(description)}
 ${Object.values(requestBody?.content ?? {}).map(foldedExamples)}`
-
-/** The first steps with curl, in the subset of Markdown that the pages render. `test/docs.test.ts` runs its commands. */
-const firstSteps = ({ publicUrl }: Pick<Installation, "publicUrl">): string =>
-  `
-## Make a key
-
-In the portal, open API keys in the test mode and make a key; or make one on the server. \`npm run sandbox\` prints one.
-
-\`\`\`sh
-export TILLD=${publicUrl}
-export KEY=$(tilld keys create --mode test --name first-steps)
-\`\`\`
-
-## Create a payment
-
-25 USDC on the test network of base. Amounts are in base units: USDC has 6 decimals.
-
-\`\`\`sh
-curl -sS $TILLD/v1/payments -H "X-API-Key: $KEY" -H 'Content-Type: application/json' \\
-  -d '{"merchantRef":"first-steps-1","amount":"25000000","currency":"USDC","chain":"base"}'
-\`\`\`
-
-## Send the customer to its page
-
-The answer has \`checkoutUrl\`: open it in a browser. The page shows the amount, the network, the address and a QR code,
-and follows the payment. In the sandbox, \`tilld sandbox pay\` with the payment's \`id\` pays it.
-
-## Read the payment
-
-\`GET /v1/payments/{id}\` returns it by its id, and the list finds it by your reference. \`status\` goes from \`pending\` through \`detecting\` to
-\`confirmed\`.
-
-\`\`\`sh
-curl -sS "$TILLD/v1/payments?merchantRef=first-steps-1" -H "X-API-Key: $KEY"
-\`\`\`
-
-## Receive a webhook
-
-Register an https endpoint of your server, with a secret of your choice. \`tilld listen --forward-to\` sends the events to a
-server on your own machine.
-
-\`\`\`sh
-export SECRET=whsec_$(openssl rand -base64 32)
-curl -sS $TILLD/v1/webhooks -H "X-API-Key: $KEY" -H 'Content-Type: application/json' \\
-  -d "{\\"url\\":\\"https://shop.example.com/tilld\\",\\"events\\":[\\"payment.confirmed\\"],\\"secret\\":\\"$SECRET\\"}"
-\`\`\`
-
-## Verify its signature
-
-Ship only when the signature is right. With the body's bytes in \`body.json\`, as they were received, this prints what
-\`X-Service-Signature\` must be:
-
-\`\`\`sh
-openssl dgst -sha256 -hmac "$SECRET" -r body.json | cut -d ' ' -f 1
-\`\`\`
-`.trim()
 
 /** A part of a page with a heading, which a search finds. Links to an `#id` of another page are not resolved yet. */
 export interface Part {
@@ -198,6 +151,14 @@ export interface ReferencePage {
   readonly lead: Html
   readonly parts: ReadonlyArray<Part>
 }
+
+/** Every code once, with an example of its body. */
+const errorParts: ReadonlyArray<Part> = errorCodes.map((title) => {
+  const description = meanings[title]
+  const example = code(JSON.stringify(exampleError(title), null, 2))
+  const text = html`<p>${inline(description)}</p><details><summary aria-label="Example of ${title}">Example</summary>${example}</details>`
+  return { id: `error-${title}`, title, label: `Error ${statusOf[title]}`, description, look: "detail", html: text }
+})
 
 type Listed = readonly [path: string, method: string, operation: OperationObject]
 
@@ -222,25 +183,12 @@ const groupsOfSchemas = ({ components, paths, tags, webhooks }: OpenApiDocument)
   return groups
 }
 
-/** Another schema, whose fields are all among those of this one. */
-const baseOf = ({ components }: OpenApiDocument, { properties = {} }: JsonSchema) =>
-  Object.entries(components.schemas).find(([, { properties: others = {} }]) => {
-    const names = Object.keys(others)
-    const isSame = (name: string) => JSON.stringify(properties[name]) === JSON.stringify(others[name])
-    return names.length > 3 && names.length < Object.keys(properties).length && names.every(isSame)
-  })
-
-const schemaHtml = (document: OpenApiDocument, schema: JsonSchema): Html => {
-  const [base, { properties: inBase = {} } = {}] = baseOf(document, schema) ?? []
-  const own = Object.entries(schema.properties ?? {}).filter(([name]) => inBase[name] === undefined)
-  return html`${schema.description === undefined ? nothing : prose(schema.description)}${
-    base === undefined ? nothing : html`<p>The fields of <a href="#${base}">${base}</a>, and:</p>`
-  }${
-    own.length === 0
+const schemaHtml = ({ components }: OpenApiDocument, schema: JsonSchema): Html =>
+  html`${schema.description === undefined ? nothing : prose(schema.description)}${
+    Object.keys(schema.properties ?? {}).length === 0
       ? html`<p>An object without fields.</p>`
-      : fields(document.components, { ...schema, properties: Object.fromEntries(own) })
+      : fields(components, schema)
   }`
-}
 
 const deliveryHeaders = ({ components, webhooks }: OpenApiDocument): Html => {
   const [{ post } = {}] = Object.values(webhooks)
@@ -267,11 +215,7 @@ const titles: Readonly<Record<string, string>> = {
 }
 
 /** The operations of a group, its events, and the schemas that belong to it. */
-const groupParts = (
-  document: OpenApiDocument,
-  shared: ReadonlyArray<SharedErrors>,
-  tag: string
-): ReadonlyArray<Part> => {
+const groupParts = (document: OpenApiDocument, tag: string): ReadonlyArray<Part> => {
   const groups = groupsOfSchemas(document)
   const schemas = Object.entries(document.components.schemas).filter(
     ([name]) => groups.get(name) === tag && !name.startsWith("Error.")
@@ -279,7 +223,7 @@ const groupParts = (
   return [
     ...withTag(document.paths, tag).map(([path, method, operation]): Part => {
       const { description, operationId: id, summary: title } = operation
-      const text = operationHtml(document, shared, path, method, operation)
+      const text = operationHtml(document, path, method, operation)
       return { id, title, label: `${method.toUpperCase()} ${path}`, description, look: "operation", html: text }
     }),
     ...withTag(document.webhooks, tag).map(([id, , operation]): Part => {
@@ -295,8 +239,6 @@ export const referencePages = (document: OpenApiDocument): ReadonlyArray<Referen
   const { info, servers, tags } = document
   const [introduction, overview] = sections(info.description)
   const url = servers[0]?.url ?? ""
-  const [, steps] = sections(firstSteps({ publicUrl: url }))
-  const shared = sharedErrors(document)
   const partsOf = (label: string, all: typeof overview) =>
     all.map(({ id, text, title }): Part => ({ id, title, label, html: prose(text) }))
   const about = (...ids: ReadonlyArray<string>) => overview.filter(({ id }) => ids.includes(id))
@@ -323,29 +265,27 @@ export const referencePages = (document: OpenApiDocument): ReadonlyArray<Referen
       title: "Errors",
       description: "The form of errors, and every code with what to do.",
       lead: html`${about("errors").map(({ text }) => prose(text))}`,
-      parts: errorParts(shared)
+      parts: [{ id: "error-codes", title: "Error codes", label: "Errors", html: nothing }, ...errorParts]
     },
     ...tags.map(({ description, name }) => ({
       href: `docs/${name}`,
       title: titles[name] ?? name.charAt(0).toUpperCase() + name.slice(1),
       description,
       lead: prose(description),
-      parts: [...(name === "events" ? signatures : []), ...groupParts(document, shared, name)]
+      parts: [...(name === "events" ? signatures : []), ...groupParts(document, name)]
     }))
   ]
   const links = inner.map(
     ({ description, href, title }) => html`<dt><a href="${href}">${title}</a></dt><dd>${description}</dd>`
   )
+  const list = html`<p>New here? Begin with <a href="guide/integrate">the guide</a>.</p><dl class="pages">${links}</dl>`
   return [
     {
       href: "docs",
-      title: "First steps",
+      title: "API reference",
       description: info.summary,
       lead: html`${prose(introduction)}<p>Base address <code>${url}</code> · version ${info.version} · licence ${info.license.name}</p>`,
-      parts: [
-        ...partsOf("First steps", steps),
-        { id: "pages", title: "All pages", label: "First steps", html: html`<dl class="pages">${links}</dl>` }
-      ]
+      parts: [{ id: "pages", title: "All pages", label: "API reference", html: list }]
     },
     ...inner
   ]

@@ -38,6 +38,10 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "In any status, and merged: each key given gets its new value as a whole, `null` removes it, and the other keys stay. Webhooks that are stored keep the metadata that they have; later ones have the new. Each change is in the audit log, with its keys."
   },
+  "payments.currencies": {
+    summary: "List what can be paid in",
+    description: "Each token on each chain that is configured in the key's mode. Any key may ask. Keep it for minutes."
+  },
   "payments.cancel": {
     summary: "Cancel a payment",
     description:
@@ -48,6 +52,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "Money that fits no payment of the account and mode, newest first. `status=open` is what somebody has to decide on. Pass `cursor` to get the next page, until it is null."
   },
+  "exceptions.get": { summary: "Get an exception", description: "An exception of the key's account and mode." },
   "exceptions.resolve": {
     summary: "Decide on an exception",
     description:
@@ -81,7 +86,11 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "webhooks.create": {
     summary: "Register a webhook endpoint",
     description:
-      "From now on the endpoint receives events of the kinds that it names, for every payment of the account and mode. https only, to public addresses; at most 50 endpoints."
+      "From now on the endpoint receives events of the kinds that it names, for every payment of the account and mode. https only, to public addresses; at most 50 endpoints. One that has the same `url`, `events` and `secret` already is the answer, with 200; with another `secret` it is a 400."
+  },
+  "webhooks.get": {
+    summary: "Get a webhook endpoint",
+    description: "An endpoint of the account and mode, without its secret."
   },
   "webhooks.list": {
     summary: "List webhook endpoints",
@@ -119,6 +128,10 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     summary: "Create a quote",
     description:
       "Prices a conversion between fiat currencies and tokens. It holds for 30 seconds and for one payment: give its `id` as `quoteId`. `fromAmount` × `rate`, rounded down to the decimals of `toCurrency`, is `toAmount` and both fees, to the last digit. That sum is `chargeAmount`, which a payer is charged for goods that cost `fromAmount`; `toAmount` charges so much less as the fees are."
+  },
+  "quotes.get": {
+    summary: "Get a quote",
+    description: "As it was created. One that no payment uses is deleted some time after its end."
   },
   "events.stream": {
     summary: "Stream events",

@@ -1,5 +1,5 @@
 import { HttpApiSchema } from "@effect/platform"
-import { Data, Option, Schema, SchemaAST } from "effect"
+import { Data, Effect, Option, Schema, SchemaAST } from "effect"
 import { idPattern, text } from "../lib/annotations.ts"
 import type { QuotaExceeded } from "./Account.ts"
 import { ChainName } from "./Chain.ts"
@@ -99,19 +99,24 @@ export const bodyTooLarge = new ApiError({
 
 export const quotaExceeded = ({ message }: QuotaExceeded) => new ApiError({ code: "QUOTA_EXCEEDED", message })
 
-const listedAt = {
-  payment: "/v1/payments",
-  exception: "/v1/exceptions",
-  refund: "/v1/refunds",
-  delivery: "/v1/deliveries",
-  "webhook endpoint": "/v1/webhooks"
+const whereFound = {
+  payment: "its id begins with pay_, and GET /v1/payments?merchantRef= finds one by your reference",
+  exception: "GET /v1/exceptions lists them",
+  refund: "GET /v1/refunds lists them",
+  delivery: "GET /v1/deliveries lists them",
+  "webhook endpoint": "GET /v1/webhooks lists them",
+  quote: "POST /v1/quotes makes one"
 } as const
 
-export const notFound = (what: keyof typeof listedAt) =>
+export const notFound = (what: keyof typeof whereFound) =>
   new ApiError({
     code: "NOT_FOUND",
-    message: `There is no such ${what} in this account and mode: GET ${listedAt[what]} lists them.`
+    message: `There is no such ${what} in this account and mode: ${whereFound[what]}.`
   })
+
+/** What there is, or the 404 of its kind. */
+export const mustFind = <A, E, R>(what: keyof typeof whereFound, found: Effect.Effect<A | undefined, E, R>) =>
+  Effect.flatMap(found, (one) => (one === undefined ? notFound(what) : Effect.succeed(one)))
 
 const decimal = text("A decimal in `toCurrency`.")
 
@@ -169,8 +174,11 @@ export const errorBody = <const Code extends ErrorCode>(code: Code) =>
     })
   }).annotations({ identifier: `Error.${code}`, ...HttpApiSchema.annotations({ status: statusOf[code] }) })
 
+/** The wire form of several errors. */
+export const errorBodies = (...codes: ReadonlyArray<ErrorCode>) => Schema.Union(...codes.map((code) => errorBody(code)))
+
 /** What every endpoint that takes an `Idempotency-Key` can refuse because of it. */
-export const idempotencyErrors = Schema.Union(errorBody("IDEMPOTENCY_KEY_IN_USE"), errorBody("IDEMPOTENCY_KEY_REUSED"))
+export const idempotencyErrors = errorBodies("IDEMPOTENCY_KEY_IN_USE", "IDEMPOTENCY_KEY_REUSED")
 
 /** The one error body without a request id: exactly these two fields. */
 export const unauthorizedBody = Schema.Struct({

@@ -41,6 +41,10 @@ export const decimalText = (amount: string, decimals: number | undefined): strin
 export const formatAmount = (amount: string, currency: string, decimals: number | undefined): string =>
   `${decimalText(amount, decimals) ?? `${amount} base units of`} ${currency}`
 
+/** What a wrong amount is refused with: `25 USDC are 25000000 base units`. */
+export const wholeTokens = (currency: string, decimals: number): string =>
+  `25 ${currency} are ${25n * 10n ** BigInt(decimals)} base units`
+
 export const Fiat = Schema.Literal("USD", "EUR", "GBP", "MXN")
 export type Fiat = typeof Fiat.Type
 

@@ -70,6 +70,8 @@ export interface PaymentException extends ExceptionContent {
   /** Both undefined for `unknown_payment` only. */
   readonly payment: PaymentId | undefined
   readonly account: AccountId | undefined
+  /** Of its payment. */
+  readonly merchantRef?: string | undefined
   /** The index of its address in the wallet, and the number n of the wallet's account `m/44'/60'/n'` where that is known. */
   readonly index: number | undefined
   readonly walletAccount: number | undefined

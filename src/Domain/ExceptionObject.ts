@@ -31,6 +31,7 @@ const RefundedPartObject = Schema.Struct({
 export const ExceptionObject = Schema.Struct({
   id: text("Identifier of the exception. The same money keeps it for ever.", idPattern("exc")),
   payment: text("The payment whose address the money came to.", idPattern("pay")),
+  merchantRef: text("Your reference of that payment."),
   kind: PublicExceptionKind.annotations({
     description:
       "`overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it."
@@ -105,7 +106,8 @@ export const OperatorException = Schema.Struct({
   mode: Mode,
   kind: ExceptionKind,
   /** Absent where the database has lost it. */
-  payment: Schema.optionalWith(Schema.String, optional)
+  payment: Schema.optionalWith(Schema.String, optional),
+  merchantRef: Schema.optionalWith(Schema.String, optional)
 })
 export type OperatorException = typeof OperatorException.Type
 
@@ -150,11 +152,14 @@ const commonObject = (exception: PaymentException) => {
 
 /** An exception as the merchant sees it; none for `unknown_payment`, which belongs to no merchant's payment. */
 export const toExceptionObject = (exception: PaymentException): ReadonlyArray<ExceptionObject> => {
-  const { kind, payment } = exception
-  return kind === "unknown_payment" || payment === undefined ? [] : [{ payment, kind, ...commonObject(exception) }]
+  const { kind, merchantRef, payment } = exception
+  return kind === "unknown_payment" || payment === undefined || merchantRef === undefined
+    ? []
+    : [{ payment, merchantRef, kind, ...commonObject(exception) }]
 }
 
 export const operatorException = (exception: PaymentException): OperatorException => {
-  const { kind, mode, payment } = exception
-  return { ...(payment === undefined ? {} : { payment }), kind, mode, ...commonObject(exception) }
+  const { kind, merchantRef, mode, payment } = exception
+  const ofPayment = payment === undefined || merchantRef === undefined ? {} : { payment, merchantRef }
+  return { ...ofPayment, kind, mode, ...commonObject(exception) }
 }

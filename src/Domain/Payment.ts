@@ -250,6 +250,7 @@ export class DuplicateMerchantRef extends Data.TaggedError("DuplicateMerchantRef
 /** This installation does not watch that chain in the key's mode. */
 export class ChainNotConfigured extends Data.TaggedError("ChainNotConfigured")<{
   readonly chain: ChainName
+  readonly mode: Mode
   /** The chains it does watch in that mode. */
   readonly available: ReadonlyArray<ChainName>
 }> {}
@@ -261,6 +262,9 @@ export class CurrencyNotOnChain extends Data.TaggedError("CurrencyNotOnChain")<{
   /** The currencies that can be asked for on that chain. */
   readonly available: ReadonlyArray<PaymentCurrency>
 }> {}
+
+/** The payment is worth less than its account takes: the amount is likely to be meant in whole tokens. */
+export class WorthTooLittle extends Data.TaggedError("WorthTooLittle")<{ readonly message: string }> {}
 
 /** There is no extended public key to derive addresses from. Only the operator can change that. */
 export class WalletNotConfigured extends Data.TaggedError("WalletNotConfigured")<{ readonly mode: Mode }> {}

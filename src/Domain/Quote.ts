@@ -10,6 +10,13 @@ export const usdValueOf = (amount: bigint, decimals: number, price: BigDecimal.B
     ? formatUnits(amount * price.value * 10n ** BigInt(-price.scale), decimals)
     : formatUnits(amount * price.value, decimals + price.scale)
 
+/** Compares plain decimals. */
+export const isLess = (one: string, other: string): boolean =>
+  BigDecimal.lessThan(BigDecimal.unsafeFromString(one), BigDecimal.unsafeFromString(other))
+
+/** Whether an amount in base units was more likely meant in whole tokens, by its worth in USD. */
+export const isTiny = (worth: string | undefined): boolean => worth !== undefined && isLess(worth, "0.01")
+
 /** The price of one unit in USD; undefined where none is known. */
 export type PriceOf = (symbol: QuoteCurrency) => BigDecimal.BigDecimal | undefined
 

@@ -51,6 +51,9 @@ export const TimeZone = Schema.String.pipe(
   Schema.filter((name) => Option.isSome(DateTime.zoneMakeNamed(name)))
 )
 
+/** The least that a payment may be worth, USD. */
+export const MinimumUsd = Schema.String.pipe(Schema.pattern(/^(0|[1-9][0-9]{0,8})(\.[0-9]{1,8})?$/))
+
 /** An origin that may show the checkout in a frame, such as `https://shop.example`. */
 export const FrameOrigin = Schema.String.pipe(Schema.maxLength(255), Schema.filter(isOrigin))
 
@@ -58,8 +61,8 @@ export const FrameOrigin = Schema.String.pipe(Schema.maxLength(255), Schema.filt
 export const mostFrameOrigins = 10
 
 /**
- * How an account's checkout looks, where it may be framed, and in which days and currency the portal sums up what came in.
- * What is absent looks like tilld, and is UTC and USD.
+ * How an account's checkout looks, where it may be framed, in which days and currency the portal sums up what came in, and
+ * what a payment must be worth. What is absent looks like tilld, and is UTC, USD and anything.
  */
 export const Shop = Schema.Struct({
   name: Schema.optionalWith(ShopName, { exact: true }),
@@ -69,12 +72,13 @@ export const Shop = Schema.Struct({
   contact: Schema.optionalWith(Contact, { exact: true }),
   timezone: Schema.optionalWith(TimeZone, { exact: true }),
   currency: Schema.optionalWith(Fiat, { exact: true }),
+  minimumUsd: Schema.optionalWith(MinimumUsd, { exact: true }),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type
 
 /** The parts that are one text each. */
-export const shopTexts = ["name", "accent", "logo", "website", "contact", "timezone", "currency"] as const
+export const shopTexts = ["name", "accent", "logo", "website", "contact", "timezone", "currency", "minimumUsd"] as const
 
 /** An account that has not changed anything. */
 export const plainShop: Shop = { frameOrigins: [] }

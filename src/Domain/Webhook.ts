@@ -1,12 +1,30 @@
 import { Schema } from "effect"
+import { alternatives, inLog, must } from "../lib/annotations.ts"
 import type { Mode } from "./Chain.ts"
-import type { EventKind } from "./Event.ts"
+import { EventKind } from "./Event.ts"
 import type { AccountId, EndpointId } from "./Ids.ts"
 
 /** What a webhook's secret must be. */
 export const secretRule = "be whsec_ followed by 16 to 256 visible characters"
 
 export const SecretText = Schema.String.pipe(Schema.pattern(/^whsec_[^\s\p{C}]{16,256}$/u))
+
+export const EventKinds = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, EventKind))
+  .annotations({ message: () => "must be an array of event kinds" })
+  .pipe(
+    Schema.filter((events) => events.length > 0, { message: () => "must have at least one event kind" }),
+    Schema.filter((events) => new Set(events).size === events.length, {
+      message: () => "must not have the same event kind twice",
+      description:
+        "The event kinds to send; `payment.updated`, `payment.exception` and `refund.final` go only to endpoints that name them.",
+      jsonSchema: { minItems: 1, uniqueItems: true }
+    })
+  )
+  .annotations(inLog("shown"))
+
+/** The loggable part of a URL: the rest may contain a secret of the merchant. */
+export const loggedHost = (url: string | undefined): string | undefined =>
+  url !== undefined && URL.canParse(url) ? new URL(url).host : undefined
 
 /** A registered webhook endpoint. Its secret is sealed in the store and never part of this record. */
 export interface Endpoint {
@@ -17,6 +35,8 @@ export interface Endpoint {
   readonly events: ReadonlyArray<EventKind>
   /** Unix milliseconds. */
   readonly createdAt: number
+  /** Until when the secret before the last one signs too, or did; Unix milliseconds. */
+  readonly formerSecretUntil?: number | undefined
 }
 
 /** Most endpoints that an account may have in each mode. */
@@ -30,6 +50,9 @@ export class TooManyEndpoints extends Schema.TaggedError<TooManyEndpoints>()("To
   static readonly of = (limit: number) =>
     new TooManyEndpoints({ limit, message: `There are ${limit} endpoints, as many as can be: delete one first.` })
 }
+
+/** Another endpoint gets the same events at the same URL, signed with another secret. Nothing was changed. */
+export class EndpointAlike extends Schema.TaggedError<EndpointAlike>()("EndpointAlike", { id: Schema.String }) {}
 
 /** An endpoint with the id that was asked for exists, or did: the request was made twice. Nothing was changed. */
 export class EndpointExists extends Schema.TaggedError<EndpointExists>()("EndpointExists", {

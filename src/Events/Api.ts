@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
 import { Predicate, Schema, Stream } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody } from "../Domain/ApiError.ts"
+import { errorBodies, errorBody } from "../Domain/ApiError.ts"
 import { EventKind, Position } from "../Domain/Event.ts"
 import { alternatives, must } from "../lib/annotations.ts"
 
@@ -35,6 +35,5 @@ export const EventsApi = HttpApiGroup.make("events")
       .addError(errorBody("TOO_MANY_STREAMS"))
       .annotate(RequiredPermission, ["webhooks:read", "payments:read"])
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)

@@ -21,8 +21,7 @@ export const answer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> =
 
 /** A response that is built once and sent many times. */
 export const sharedAnswer = <Body>(body: Body, extra: Omit<HttpAnswer<Body>, "body"> = {}): HttpAnswer<Body> => ({
-  body,
-  ...extra,
+  ...answer(body, extra),
   isShared: true
 })
 

@@ -54,14 +54,19 @@ export interface PageOptions<Row, E, R> {
   readonly read: (after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>
 }
 
-/** A page of a list, and the cursor of the next one unless it is the last. Undefined for a cursor of another list. */
+/** The place that a request's cursor names: undefined without one, and a refusal for one of another list. */
+export const placeAt = ({ decode }: Cursors, owner: Owner, list: string, cursor = "") => {
+  const place = cursor === "" ? undefined : decode(cursor, owner, list)
+  return place === undefined && cursor !== "" ? invalidCursor : Effect.succeed(place)
+}
+
+/** A page of a list, and the cursor of the next one unless it is the last. */
 export const pageOf = <Row, E, R>(
   cursors: Cursors,
   { cursor, limit, list, owner, placeOf, read }: PageOptions<Row, E, R>
 ) =>
   Effect.gen(function* () {
-    const after = cursor === "" ? undefined : cursors.decode(cursor, owner, list)
-    if (after === undefined && cursor !== "") return undefined
+    const after = yield* placeAt(cursors, owner, list, cursor)
     // One more than asked for shows whether there is a next page.
     const found = yield* read(after, limit + 1)
     const rows = found.slice(0, limit)

@@ -44,7 +44,15 @@ const hostProblem = ({ headers, httpVersion, rawHeaders }: IncomingMessage): Api
   return hosts > 1 ? manyHosts : undefined
 }
 
-const noRoute = new ApiError({ code: "NOT_FOUND", message: "There is nothing at this path." })
+const nothingThere = new ApiError({ code: "NOT_FOUND", message: "There is nothing at this path." })
+
+/** A base URL without `/v1` or with it twice, and a slash at the end, are common mistakes: the message has the right path. */
+const noRoute = (path: string, router: Router): ApiError => {
+  const trimmed = path.replace(/\/$/, "")
+  const [meant] = [trimmed, `/v1${trimmed.replace(/^(?:\/v1)+(?=\/)/, "")}`].flatMap((each) => router(each) ?? [])
+  if (meant === undefined) return nothingThere
+  return new ApiError({ code: "NOT_FOUND", message: `There is nothing at this path: it is ${meant.route.path}.` })
+}
 
 const methodNotAllowed = (route: Route) => {
   const allow = allowOf(route)
@@ -296,7 +304,7 @@ export const makeRespond = Effect.fnUntraced(function* (
     findings: Findings,
     hold: Hold
   ): Effect.Effect<HttpReply, ApiError | StoreUnavailable> => {
-    if (match === undefined) return noRoute
+    if (match === undefined) return noRoute(targetOf(request)[0], router)
     const { route } = match
     findings.route = route
     const authentication = route.isPublic ? Either.right(undefined) : authenticated(request, requestId, hold)

@@ -6,8 +6,8 @@
  */
 import type { IncomingHttpHeaders } from "node:http"
 import { HttpApi, type HttpApiGroup, HttpApiSchema } from "@effect/platform"
-import { Effect, Either, Option, type ParseResult, Predicate, Schema, SchemaAST } from "effect"
-import { ApiKeyAuth, CurrentKey, requiredPermissions } from "../Auth/Api.ts"
+import { Context, Effect, Either, Option, type ParseResult, Predicate, Schema, SchemaAST } from "effect"
+import { ApiKeyAuth, CurrentKey, RequiredPermission, requiredPermissions } from "../Auth/Api.ts"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
 import { parametersIn } from "../lib/parameters.ts"
@@ -148,7 +148,7 @@ interface Received {
 
 /** An endpoint of the definition with its handler, ready to be served. */
 export interface ServedOperation {
-  /** The permissions that the key needs; empty on public routes. */
+  /** The permissions that the key needs; empty on public routes, and where any key may. */
   readonly permissions: ReadonlyArray<Permission>
   readonly takesBody: boolean
   /** The redacted body for the log of requests. */
@@ -246,8 +246,9 @@ export const makeRouter = <Id extends string, Groups extends HttpApiGroup.HttpAp
       const isPublic = !Array.from(middleware).some(({ key }) => key === ApiKeyAuth.key)
       const route = routes.get(endpoint.path) ?? { path: endpoint.path, isPublic, operations: new Map() }
       const operation = operationOf(reflected, handler)
+      const isGuarded = Option.isSome(Context.getOption(reflected.mergedAnnotations, RequiredPermission))
       // An endpoint that lacks one of the two by mistake must not be served without authentication.
-      if (isPublic !== (operation.permissions.length === 0) || isPublic !== route.isPublic) {
+      if (isPublic === isGuarded || isPublic !== route.isPublic) {
         throw new Error(`${endpoint.path} needs ApiKeyAuth and a RequiredPermission, or neither`)
       }
       route.operations.set(endpoint.method, operation)

@@ -3,9 +3,9 @@ import { Effect, ParseResult, Predicate, Schema } from "effect"
 import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
-import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
-import { PaymentCurrency } from "../Domain/Currency.ts"
+import { Fiat, PaymentCurrency } from "../Domain/Currency.ts"
 import { AccountedPayment } from "../Domain/Event.ts"
 import { Metadata, MetadataChange } from "../Domain/Metadata.ts"
 import {
@@ -16,7 +16,7 @@ import {
   paymentDefaults,
   referenceOf
 } from "../Domain/Payment.ts"
-import { alternatives, inLog, must, text } from "../lib/annotations.ts"
+import { alternatives, count, inLog, must, text } from "../lib/annotations.ts"
 import { cursorParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../lib/Url.ts"
 
@@ -57,7 +57,7 @@ const merchantRef = (about: string) =>
 
 const Amount = Schema.transform(
   must(
-    'be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1',
+    'be a string of digits in the smallest unit of the token, at most 2^256 - 1, without sign or leading zero: 25 USDC are "25000000"',
     BaseUnits,
     { about: "What is to be paid" }
   ),
@@ -65,9 +65,13 @@ const Amount = Schema.transform(
   { strict: true, decode: BigInt, encode: String }
 ).annotations(inLog("shown"))
 
+const isFiat = Schema.is(Fiat)
+
 const Currency = must(`be ${alternatives(PaymentCurrency.literals)}; MATIC is quoted, not taken`, PaymentCurrency, {
   about: "The token to be paid in",
-  log: "shown"
+  log: "shown",
+  wrong: (value) =>
+    isFiat(value) ? `be a token: POST /v1/quotes converts ${value}, and its quoteId locks the rate` : undefined
 })
 const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
   about: "The chain to be paid on",
@@ -231,6 +235,23 @@ export const PaymentPage = Schema.Struct({
   cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
 }).annotations({ identifier: "PaymentPage", description: "A page of payments." })
 
+const Payable = Schema.Struct({
+  currency: PaymentCurrency.annotations({ description: "Symbol of the token." }),
+  chain: ChainName.annotations({ description: "The chain to pay on." }),
+  chainId: count("Id of the chain (EIP-155), as wallets know it."),
+  decimals: count("Decimals of the token: 6 if a million base units are one."),
+  native: Schema.Boolean.annotations({ description: "Whether it is the chain's own coin, which has no contract." }),
+  contract: Schema.optionalWith(
+    text("Contract of the token, in EIP-55 form.", { pattern: "^0x[0-9a-fA-F]{40}$" }),
+    optional
+  )
+}).annotations({ identifier: "PayableCurrency", description: "A token that a payment can be made in, on one chain." })
+
+/** What the configuration offers in the key's mode. */
+export const CurrencyList = Schema.Struct({
+  data: Schema.Array(Payable).annotations({ description: "By chain, in the order of the configuration." })
+}).annotations({ identifier: "CurrencyList" })
+
 const Path = Schema.Struct({ id: text("Identifier of the payment: `pay_…`.") })
 
 export const PaymentsApi = HttpApiGroup.make("payments")
@@ -238,14 +259,18 @@ export const PaymentsApi = HttpApiGroup.make("payments")
     HttpApiEndpoint.post("create", "/v1/payments")
       .setPayload(CreatePaymentBody)
       .addSuccess(withStatus(201, PaymentObject))
-      .addError(errorBody("DUPLICATE_MERCHANT_REF"))
-      .addError(errorBody("QUOTE_ALREADY_USED"))
-      .addError(errorBody("QUOTE_EXPIRED"))
-      .addError(errorBody("QUOTE_MISMATCH"))
-      .addError(errorBody("QUOTE_NOT_FOUND"))
+      .addError(
+        errorBodies(
+          "DUPLICATE_MERCHANT_REF",
+          "QUOTE_ALREADY_USED",
+          "QUOTE_EXPIRED",
+          "QUOTE_MISMATCH",
+          "QUOTE_NOT_FOUND",
+          "WALLET_NOT_CONFIGURED",
+          "QUOTA_EXCEEDED"
+        )
+      )
       .addError(idempotencyErrors)
-      .addError(errorBody("WALLET_NOT_CONFIGURED"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
       .annotate(RequiredPermission, "payments:write")
   )
   .add(
@@ -262,6 +287,7 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .addError(errorBody("INVALID_CURSOR"))
       .annotate(RequiredPermission, "payments:read")
   )
+  .add(HttpApiEndpoint.get("currencies", "/v1/currencies").addSuccess(CurrencyList).annotate(RequiredPermission, []))
   .add(
     HttpApiEndpoint.patch("change", "/v1/payments/:id")
       .setPath(Path)
@@ -277,11 +303,9 @@ export const PaymentsApi = HttpApiGroup.make("payments")
       .setPath(Path)
       .setPayload(CancelPaymentBody)
       .addSuccess(AccountedPayment)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("PAYMENT_NOT_PENDING"))
+      .addError(errorBodies("NOT_FOUND", "PAYMENT_NOT_PENDING"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "payments:write")
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)

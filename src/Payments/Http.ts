@@ -1,14 +1,16 @@
 import { Effect } from "effect"
-import { ApiError, type FieldProblem, invalid, notFound, quotaExceeded } from "../Domain/ApiError.ts"
+import { ApiError, type FieldProblem, invalid, mustFind, quotaExceeded } from "../Domain/ApiError.ts"
+import type { Mode } from "../Domain/Chain.ts"
 import type { Accounted } from "../Domain/Event.ts"
 import type { PaymentNotPending } from "../Domain/Payment.ts"
 import { accountedObject } from "../Events/paymentObject.ts"
-import { invalidCursor, makeCursors, pageOf } from "../Http/cursor.ts"
-import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
+import { makeCursors, pageOf } from "../Http/cursor.ts"
+import { answer, type Handlers, sharedAnswer, storeReplayAs } from "../Http/Handler.ts"
+import { revalidated } from "../Http/HttpReply.ts"
 import { alternatives } from "../lib/annotations.ts"
 import { defaultPageSize } from "../lib/parameters.ts"
 import { audited, keyActor } from "../Operations/auditLog.ts"
-import { type Created, type CreateError, type NotOffered, Payments } from "../Payments.ts"
+import { type Created, type CreateError, type NotOffered, Payments, payableOn } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
 import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Writer } from "../Sql.ts"
@@ -40,19 +42,26 @@ export const creationRefusal = (error: Exclude<CreateError, StoreUnavailable>): 
 const problemOf = (error: NotOffered["problems"][number]): FieldProblem => {
   switch (error._tag) {
     case "ChainNotConfigured":
-      return { path: "chain", message: `${error.chain} is not available to this key: ${offer(error.available)}` }
+      return {
+        path: "chain",
+        message:
+          error.available.length === 0
+            ? `no chain is configured for ${error.mode} keys: the operator adds [chains.${error.chain}.${error.mode}]`
+            : `${error.chain} is not available to this key: choose ${alternatives(error.available)}`
+      }
     case "CurrencyNotOnChain":
       return {
         path: "currency",
-        message: `${error.currency} is not available on ${error.chain}: ${offer(error.available)}`
+        message: `${error.currency} is not available on ${error.chain}: ${
+          error.available.length === 0 ? "there is none" : `choose ${alternatives(error.available)}`
+        }`
       }
+    case "WorthTooLittle":
+      return { path: "amount", message: error.message }
     case "TargetRefused":
       return { path: "webhookUrl", message: error.message }
   }
 }
-
-const offer = (available: ReadonlyArray<string>): string =>
-  available.length === 0 ? "there is none" : `choose ${alternatives(available)}`
 
 type Filters = Omit<typeof ListPaymentsQuery.Type, "cursor" | "limit">
 
@@ -72,6 +81,14 @@ export const paymentHandlers = Effect.gen(function* () {
   const settings = yield* Settings
   const writer = yield* Writer
 
+  const currenciesIn = (mode: Mode) => {
+    const data = settings.chains.filter((network) => network.mode === mode).flatMap(payableOn)
+    // By the configuration, which a restart changes. The key, and with it the mode, is in no URL.
+    const caching = { "cache-control": "private, max-age=300", vary: "X-API-Key" }
+    return sharedAnswer({ data }, { headers: { ...revalidated(JSON.stringify(data)), ...caching } })
+  }
+  const currencies = { live: currenciesIn("live"), test: currenciesIn("test") }
+
   const created = ({ object }: Created) => answer(object, { headers: { location: `/v1/payments/${object.id}` } })
   const accounted = (found: Accounted) => accountedObject(found, settings)
   const read = (found: Accounted) => answer(accounted(found))
@@ -85,11 +102,7 @@ export const paymentHandlers = Effect.gen(function* () {
         })
       ),
 
-    get: ({ key, path }) =>
-      Effect.gen(function* () {
-        const found = yield* payments.get(key, path.id)
-        return found === undefined ? yield* notFound("payment") : read(found)
-      }),
+    get: ({ key, path }) => Effect.map(mustFind("payment", payments.get(key, path.id)), read),
 
     list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
       Effect.gen(function* () {
@@ -98,18 +111,17 @@ export const paymentHandlers = Effect.gen(function* () {
           placeOf: ({ payment }: Accounted) => payment,
           read: (after, most) => payments.list(key, { ...filters, limit: most, after })
         })
-        if (page === undefined) return yield* invalidCursor
         return answer({ data: page.rows.map(accounted), cursor: page.next ?? null })
       }),
 
     change: ({ key, path: { id }, payload: { metadata }, storeReplay }) => {
       const keys = Object.keys(JSON.parse(metadata) as object)
-      const work = payments.change(key, id, metadata, storeReplayAs(storeReplay, read)).pipe(
+      const work = mustFind("payment", payments.change(key, id, metadata, storeReplayAs(storeReplay, read))).pipe(
+        Effect.map(read),
         Effect.catchTags({
           QuotaExceeded: (error) => quotaExceeded(error),
           MetadataRefused: ({ message }) => invalid([{ path: "metadata", message }])
-        }),
-        Effect.flatMap((changed) => (changed === undefined ? notFound("payment") : Effect.succeed(read(changed))))
+        })
       )
       return Effect.provideService(
         audited(keyActor(key), { act: "payments metadata", detail: { id, keys } }, () => work),
@@ -118,15 +130,13 @@ export const paymentHandlers = Effect.gen(function* () {
       )
     },
 
+    currencies: ({ key }) => Effect.succeed(currencies[key.mode]),
+
     cancel: ({ key, path: { id }, storeReplay }) =>
-      Effect.gen(function* () {
-        const cancelled = yield* Effect.catchTag(
-          payments.cancel(key, id, storeReplayAs(storeReplay, read)),
-          "PaymentNotPending",
-          notPending
-        )
-        return cancelled === undefined ? yield* notFound("payment") : read(cancelled)
-      })
+      mustFind("payment", payments.cancel(key, id, storeReplayAs(storeReplay, read))).pipe(
+        Effect.map(read),
+        Effect.catchTag("PaymentNotPending", notPending)
+      )
   }
   return handlers
 })

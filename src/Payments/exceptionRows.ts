@@ -12,6 +12,7 @@ interface ExceptionRow {
   readonly address: string
   readonly key: string
   readonly payment_id: string | null
+  readonly merchant_ref: string | null
   readonly account_id: string | null
   readonly wallet_index: number | null
   readonly account_number: number | null
@@ -37,7 +38,8 @@ const columns = `sequence, id, address, key, payment_id, account_id, wallet_inde
   sender, currency, amount, sent_back, block_number, opened_at, closed_at, outcome, decision_tx, note, revision,
   (SELECT json_group_array(json_object('id', r.id, 'amount', p.amount, 'status', r.status, 'txHash', r.tx_hash,
      'note', r.note, 'at', r.created_at) ORDER BY r.sequence)
-   FROM refund_parts p JOIN refunds r ON r.id = p.refund_id WHERE p.exception_id = exceptions.id) AS refunds`
+   FROM refund_parts p JOIN refunds r ON r.id = p.refund_id WHERE p.exception_id = exceptions.id) AS refunds,
+  (SELECT merchant_ref FROM payments WHERE payments.id = payment_id) AS merchant_ref`
 
 interface StoredPart extends Omit<RefundedPart, "amount" | "note" | "txHash"> {
   readonly amount: string
@@ -64,6 +66,7 @@ const fromRow = (row: ExceptionRow): PaymentException => {
     address: row.address,
     key: row.key,
     payment: (row.payment_id ?? undefined) as PaymentId | undefined,
+    merchantRef: row.merchant_ref ?? undefined,
     account: (row.account_id ?? undefined) as AccountId | undefined,
     index: row.wallet_index ?? undefined,
     walletAccount: row.account_number ?? undefined,

@@ -1,4 +1,5 @@
 import { Effect, Option, Stream } from "effect"
+import { ApiError } from "../Domain/ApiError.ts"
 import { invalidCursor, makeCursors, type PageOptions, pageOf } from "../Http/cursor.ts"
 import type { HttpReply, Pieces } from "../Http/HttpReply.ts"
 import { betweenParts } from "../Http/parts.ts"
@@ -27,7 +28,12 @@ export const listed = <Row, E, R>(viewer: Viewer, { filters, path, query, ...lis
     const page = yield* pageOf(makeCursors(yield* Secrets), {
       ...{ owner: viewer.owner, list: JSON.stringify(["portal", path, Object.entries(filters).sort()]) },
       ...{ cursor, limit: pageSize, ...list }
-    })
+    }).pipe(
+      Effect.catchIf(
+        (error): error is Extract<typeof error, ApiError> => error instanceof ApiError,
+        () => Effect.void
+      )
+    )
     const isFirst = cursor === ""
     const paging =
       page === undefined ? (

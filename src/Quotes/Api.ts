@@ -1,10 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
-import { alternatives, must } from "../lib/annotations.ts"
+import { alternatives, must, text } from "../lib/annotations.ts"
 
 const currency = (about: string) =>
   must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency, { about, log: "shown" })
@@ -37,12 +37,16 @@ export const QuotesApi = HttpApiGroup.make("quotes")
     HttpApiEndpoint.post("create", "/v1/quotes")
       .setPayload(CreateQuoteBody)
       .addSuccess(withStatus(201, QuoteObject))
-      .addError(errorBody("AMOUNT_TOO_SMALL"))
-      .addError(errorBody("RATE_UNAVAILABLE"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBodies("AMOUNT_TOO_SMALL", "RATE_UNAVAILABLE", "QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "quotes:read")
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .add(
+    HttpApiEndpoint.get("get", "/v1/quotes/:id")
+      .setPath(Schema.Struct({ id: text("Identifier of the quote: `quote_…`.") }))
+      .addSuccess(QuoteObject)
+      .addError(errorBody("NOT_FOUND"))
+      .annotate(RequiredPermission, "quotes:read")
+  )
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { QuotaExceeded } from "../Domain/Account.ts"
-import { ApiError, invalid, quotaExceeded } from "../Domain/ApiError.ts"
+import { ApiError, invalid, mustFind, quotaExceeded } from "../Domain/ApiError.ts"
 import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
 import { Quotes } from "../Quotes.ts"
@@ -38,6 +38,7 @@ export const quoteHandlers = Effect.map(
           onFailure: (error) => (error._tag === "StoreUnavailable" ? error : quotingRefusal(error)),
           onSuccess: (quote) => answer(quote)
         })
-      )
+      ),
+    get: ({ key, path: { id } }) => Effect.map(mustFind("quote", quotes.get(key, id)), (quote) => answer(quote))
   })
 )

@@ -25,19 +25,16 @@ export const insert = (owner: Owner, quote: QuoteObject, createdAt: number, vali
   ])
 
 /** A quote of this owner; undefined for one of another account or mode. */
-export const byOwner = (owner: Owner, id: string) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ id: string; body: string; valid_until: number; used: number }>(
+export const byOwner = (db: Db, { account, mode }: Owner, id: string) =>
+  Effect.map(
+    db.get<{ id: QuoteId; body: string; valid_until: number; used: number }>(
       `SELECT id, body, valid_until, EXISTS (SELECT 1 FROM payments WHERE quote_id = quotes.id) AS used
        FROM quotes WHERE id = ? AND account_id = ? AND mode = ?`,
-      [id, owner.account, owner.mode]
-    )
-    if (row === undefined) return undefined
-    const quote: QuoteObject = JSON.parse(row.body)
-    const stored: StoredQuote = { id: row.id as QuoteId, quote, validUntil: row.valid_until, used: row.used === 1 }
-    return stored
-  })
+      [id, account, mode]
+    ),
+    (row): StoredQuote | undefined =>
+      row && { id: row.id, quote: JSON.parse(row.body), validUntil: row.valid_until, used: row.used === 1 }
+  )
 
 /** The terms of a quote, whosever it is: for the payment that names it. */
 export const byId = (db: Db, id: QuoteId) =>

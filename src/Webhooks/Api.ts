@@ -1,25 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Duration, Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { EventKind } from "../Domain/Event.ts"
-import { SecretText, secretRule } from "../Domain/Webhook.ts"
-import { alternatives, idPattern, inLog, must, text, timestamp } from "../lib/annotations.ts"
+import { EventKinds, SecretText, secretRule } from "../Domain/Webhook.ts"
+import { idPattern, must, text, timestamp } from "../lib/annotations.ts"
 import { HttpsUrl } from "../lib/Url.ts"
-
-const Events = Schema.Array(must(`be ${alternatives(EventKind.literals)}`, EventKind))
-  .annotations({ message: () => "must be an array of event kinds" })
-  .pipe(
-    Schema.filter((events) => events.length > 0, { message: () => "must have at least one event kind" }),
-    Schema.filter((events) => new Set(events).size === events.length, {
-      message: () => "must not have the same event kind twice",
-      description:
-        "The event kinds to send; `payment.updated`, `payment.exception` and `refund.final` go only to endpoints that name them.",
-      jsonSchema: { minItems: 1, uniqueItems: true }
-    })
-  )
-  .annotations(inLog("shown"))
 
 const Secret = must(secretRule, Schema.Redacted(SecretText), {
   about: "Signs what is sent to this endpoint; it is never shown again",
@@ -31,7 +18,7 @@ const Secret = must(secretRule, Schema.Redacted(SecretText), {
 /** The input of `POST /v1/webhooks`. `Webhooks` decides whether tilld may call `url`. */
 export const CreateEndpointBody = Schema.Struct({
   url: HttpsUrl,
-  events: Events,
+  events: EventKinds,
   secret: Secret
 }).annotations({
   identifier: "CreateWebhookEndpoint",
@@ -49,7 +36,7 @@ const OverlapSeconds = must(
 /** The input of `PATCH /v1/webhooks/:id`. */
 export const ChangeEndpointBody = Schema.Struct({
   url: Schema.optionalWith(HttpsUrl, { exact: true }),
-  events: Schema.optionalWith(Events, { exact: true }),
+  events: Schema.optionalWith(EventKinds, { exact: true }),
   secret: Schema.optionalWith(Secret, { exact: true }),
   overlapSeconds: Schema.optionalWith(OverlapSeconds, { exact: true })
 }).annotations({
@@ -62,7 +49,8 @@ export const EndpointObject = Schema.Struct({
   id: text("Identifier of the endpoint.", idPattern("wh")),
   url: text("Where events go.", { format: "uri" }),
   events: Schema.Array(EventKind).annotations({ description: "The event kinds that it receives." }),
-  createdAt: timestamp("When it was registered")
+  createdAt: timestamp("When it was registered"),
+  formerSecretUntil: Schema.optionalWith(timestamp("While the former secret signs too: until when"), { exact: true })
 }).annotations({ identifier: "WebhookEndpoint", description: "A registered endpoint, without its secret." })
 
 export const EndpointList = Schema.Struct({
@@ -92,10 +80,17 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
     HttpApiEndpoint.post("create", "/v1/webhooks")
       .setPayload(CreateEndpointBody)
       .addSuccess(withStatus(201, EndpointObject))
-      .addError(errorBody("TOO_MANY_ENDPOINTS"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addSuccess(withStatus(200, EndpointObject))
+      .addError(errorBodies("TOO_MANY_ENDPOINTS", "QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
+  )
+  .add(
+    HttpApiEndpoint.get("get", "/v1/webhooks/:id")
+      .setPath(Path)
+      .addSuccess(EndpointObject)
+      .addError(errorBody("NOT_FOUND"))
+      .annotate(RequiredPermission, "webhooks:read")
   )
   .add(
     HttpApiEndpoint.get("list", "/v1/webhooks").addSuccess(EndpointList).annotate(RequiredPermission, "webhooks:read")
@@ -105,9 +100,7 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
       .setPath(Path)
       .setPayload(ChangeEndpointBody)
       .addSuccess(EndpointObject)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("ROTATION_UNDER_WAY"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBodies("NOT_FOUND", "ROTATION_UNDER_WAY", "QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
@@ -118,6 +111,5 @@ export const WebhooksApi = HttpApiGroup.make("webhooks")
       .addError(errorBody("NOT_FOUND"))
       .annotate(RequiredPermission, "webhooks:write")
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)

@@ -56,6 +56,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       owner: Owner,
       rotation: Rotation
     ) => Effect.Effect<SecretPair, RotationUnderWay | SecretReplaced | SecretUnreadable | StoreUnavailable>
+    /** Whether it is the present secret of an endpoint, in the caller's transaction. */
+    readonly isOfEndpoint: (
+      endpoint: EndpointId,
+      secret: Redacted.Redacted<string>
+    ) => Effect.Effect<boolean, StoreUnavailable, Tx>
     /**
      * Gives an endpoint another secret, in the caller's transaction; the current one also signs for the overlap. `at` in
      * Unix milliseconds.
@@ -132,7 +137,13 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
         tx.afterCommit(() => void keep(endpoint, keyAt(rotated)))
       })
 
+      const isOfEndpoint = Effect.fnUntraced(function* (endpoint: EndpointId, secret: Redacted.Redacted<string>) {
+        const stored = yield* EndpointsRepo.sealedPair(yield* Tx, endpoint)
+        return stored !== undefined && (yield* isCurrent(pairRow(secrets, endpoint), stored, secret))
+      })
+
       return {
+        isOfEndpoint,
         rotateEndpoint,
         ofEndpoint: (endpoint) => now(kept.get(endpoint), openEndpoint(endpoint)),
         ofOwner: (owner) => now(kept.get(nameOf(owner)), openOwner(owner)),

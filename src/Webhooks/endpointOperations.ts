@@ -7,7 +7,7 @@ import { Mode, modes } from "../Domain/Chain.ts"
 import { EventKind, StatusEventKind } from "../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../Domain/Ids.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
-import { EndpointExists, SecretText, secretRule, TooManyEndpoints } from "../Domain/Webhook.ts"
+import { EndpointExists, EventKinds, loggedHost, SecretText, secretRule, TooManyEndpoints } from "../Domain/Webhook.ts"
 import { must } from "../lib/annotations.ts"
 import { Moment } from "../lib/moment.ts"
 import {
@@ -31,7 +31,8 @@ const ListedEndpoint = Schema.Struct({
   mode: Mode,
   url: Schema.String,
   events: Schema.Array(EventKind),
-  createdAt: Moment
+  createdAt: Moment,
+  formerSecretUntil: Schema.optional(Moment)
 })
 export type ListedEndpointJson = typeof ListedEndpoint.Encoded
 
@@ -59,13 +60,6 @@ export const listEndpoints = operation({
 /** The URL is not one that may be called. Nothing was changed. */
 export class ChangeRefused extends Schema.TaggedError<ChangeRefused>()("ChangeRefused", { message: Schema.String }) {}
 
-/** Only the host is logged: the rest of a URL may contain a secret of the merchant. */
-const hostOf = (url: string | undefined) => (url !== undefined && URL.canParse(url) ? new URL(url).host : undefined)
-
-const Events = Schema.Array(must(`be one of ${EventKind.literals.join(", ")}`, EventKind)).pipe(
-  Schema.minItems(1, { message: () => "must have at least one" }),
-  Schema.filter((events) => new Set(events).size === events.length, { message: () => "must not have one twice" })
-)
 const eventsFlag = { about: `The kinds that it receives: of ${EventKind.literals.join(", ")}`, value: "A,B" }
 const SecretOfOwn = maybe(must(secretRule, SecretText))
 
@@ -83,7 +77,7 @@ export const registerEndpoint = operation({
     account: AccountField,
     url: withFlag(Schema.String, { about: "Where its events go, https only" }),
     events: withFlag(
-      otherwise(Events, () => StatusEventKind.literals),
+      otherwise(EventKinds, () => StatusEventKind.literals),
       { ...eventsFlag, about: `${eventsFlag.about}; otherwise those of each new status` }
     ),
     secret: withFlag(SecretOfOwn, {
@@ -93,16 +87,26 @@ export const registerEndpoint = operation({
   },
   output: Schema.Struct({ ...ListedEndpoint.fields, secret: Schema.String }),
   refusals: [UnknownAccount, ChangeRefused, TooManyEndpoints, EndpointExists, QuotaExceeded],
-  audit: ({ account, events, id: endpoint, mode, url }) => ({ endpoint, account, mode, host: hostOf(url), events }),
-  run: Effect.fnUntraced(function* ({ account, events, id, mode, url, ...given }) {
+  audit: ({ account, events, id: endpoint, mode, url }) => ({ endpoint, account, mode, host: loggedHost(url), events }),
+  run: Effect.fnUntraced(function* ({ account, events, id, mode, url, ...given }, _, note) {
     yield* mustExist(account)
     const { freshSecret } = yield* lazily(() => import("./signature.ts"))
     const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
     const webhooks = yield* Webhooks
     const secret = given.secret === undefined ? freshSecret() : Redacted.make(given.secret)
     const endpoint = yield* webhooks
-      .create({ account, mode }, { id, url, events, secret })
-      .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `The URL ${message}` })))
+      .create({ account, mode }, { id, url, events, secret }, (registered) =>
+        Effect.sync(() => note({ endpoint: registered.id }))
+      )
+      .pipe(
+        Effect.catchTags({
+          TargetRefused: ({ message }) => new ChangeRefused({ message: `The URL ${message}` }),
+          EndpointAlike: ({ id }) =>
+            new ChangeRefused({
+              message: `The URL and the kinds are those of ${id}, which has another secret: change that`
+            })
+        })
+      )
     return { ...endpoint, secret: Redacted.value(secret) }
   })
 })
@@ -123,7 +127,7 @@ export const changeEndpoint = operation({
   input: {
     id: endpointId,
     url: withFlag(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
-    events: withFlag(maybe(Events), eventsFlag),
+    events: withFlag(maybe(EventKinds), eventsFlag),
     secret: withFlag(SecretOfOwn, {
       about: "Its new secret",
       isFile: true
@@ -144,7 +148,7 @@ export const changeEndpoint = operation({
   output: ListedEndpoint,
   refusals: [NotFound, ChangeRefused, QuotaExceeded, RotationUnderWay, SecretReplaced, SecretUnreadable],
   audit: ({ events, id, secret, url }) => ({
-    ...{ endpoint: id, host: hostOf(url), events, secret: secret && "replaced" }
+    ...{ endpoint: id, host: loggedHost(url), events, secret: secret && "replaced" }
   }),
   run: Effect.fnUntraced(function* ({ id, secret, ...change }) {
     const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))

@@ -5,6 +5,7 @@ import type {
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
+  CurrencyList,
   DeletedWebhookEndpoint,
   Delivery,
   DeliveryPage,
@@ -71,9 +72,14 @@ export interface CreateOptions extends RequestOptions {
 
 /** Every method rejects with a `TilldError` for an error response, and with a `TilldConnectionError` without a response. */
 export interface TilldClient {
+  readonly currencies: {
+    /** What payments can be made in, with the key's mode: each token on each chain that is configured. */
+    readonly list: (options?: RequestOptions) => Promise<CurrencyList>
+  }
   readonly quotes: {
     /** Requests a price, which holds for 30 seconds. A retry requests a new quote. */
     readonly create: (quote: CreateQuote, options?: RequestOptions) => Promise<Quote>
+    readonly get: (id: string, options?: RequestOptions) => Promise<Quote>
   }
   readonly payments: {
     readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<CreatedPayment>
@@ -103,6 +109,7 @@ export interface TilldClient {
     readonly list: (query?: ListExceptions, options?: RequestOptions) => Promise<ExceptionPage>
     /** All exceptions from the newest, or from `cursor`, on. */
     readonly listAll: (query?: ListExceptions, options?: RequestOptions) => AsyncGenerator<PaymentException, void, void>
+    readonly get: (id: string, options?: RequestOptions) => Promise<PaymentException>
     /** Decides on one exception alone. The same decision again gives the same result. */
     readonly resolve: (id: string, decision: ResolveException, options?: CreateOptions) => Promise<PaymentException>
   }
@@ -114,6 +121,7 @@ export interface TilldClient {
   }
   readonly webhooks: {
     readonly create: (endpoint: CreateWebhookEndpoint, options?: CreateOptions) => Promise<WebhookEndpoint>
+    readonly get: (id: string, options?: RequestOptions) => Promise<WebhookEndpoint>
     readonly list: (options?: RequestOptions) => Promise<WebhookEndpointList>
     /** Nothing that is pending is lost: it goes to the new URL, signed with the new secret. */
     readonly change: (id: string, change: ChangeWebhookEndpoint, options?: CreateOptions) => Promise<WebhookEndpoint>

@@ -31,19 +31,21 @@ interface PageQuery {
   readonly cursor?: string | undefined
 }
 
-/** The rows of all pages, from the query's cursor on. */
-async function* everything<Query extends PageQuery, A>(
-  list: (query: Query, options?: RequestOptions) => Promise<Page<A>>,
-  query: Query = {} as Query,
-  options?: RequestOptions
-): AsyncGenerator<A, void, void> {
-  let cursor: string | null | undefined = query.cursor
-  do {
-    const page: Page<A> = await list({ limit: largestPage, ...query, cursor }, options)
-    yield* page.data
-    cursor = page.cursor
-  } while (cursor !== null)
-}
+/** A list, and the rows of all its pages from the query's cursor on. */
+const pagesOf = <Query extends PageQuery, A>(list: (query?: Query, options?: RequestOptions) => Promise<Page<A>>) => ({
+  list,
+  listAll: async function* (query: Query = {} as Query, options?: RequestOptions): AsyncGenerator<A, void, void> {
+    let cursor: string | null | undefined = query.cursor
+    do {
+      const page: Page<A> = await list({ limit: largestPage, ...query, cursor }, options)
+      yield* page.data
+      cursor = page.cursor
+    } while (cursor !== null)
+  }
+})
+
+/** Where one object is, by an id from outside. */
+const at = (path: string, id: string): string => `${path}/${encodeURIComponent(id)}`
 
 /** A client with a clock of the caller. */
 export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClient => {
@@ -59,68 +61,49 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
   const post = <A>(path: string, body: unknown, settings?: CreateOptions): Promise<A> =>
     once("POST", path, body, settings)
 
-  /** Two quotes do no harm, and the answer to a repeated request would be a quote that is over by then. */
-  const quote: TilldClient["quotes"]["create"] = async (body, { signal } = {}) =>
-    send({ method: "POST", path: "/v1/quotes", body, signal })
-
-  const list: TilldClient["payments"]["list"] = (query = {}, { signal } = {}) =>
-    send({ method: "GET", path: `/v1/payments${queryOf(query)}`, signal })
-
-  const listExceptions: TilldClient["exceptions"]["list"] = (query = {}, { signal } = {}) =>
-    send({ method: "GET", path: `/v1/exceptions${queryOf(query)}`, signal })
-
-  const listLedger: TilldClient["ledger"]["list"] = (query = {}, { signal } = {}) =>
-    send({ method: "GET", path: `/v1/ledger${queryOf(query)}`, signal })
-
-  const listDeliveries: TilldClient["deliveries"]["list"] = (query = {}, { signal } = {}) =>
-    send({ method: "GET", path: `/v1/deliveries${queryOf(query)}`, signal })
+  const get = <A>(path: string, { signal }: RequestOptions = {}): Promise<A> => send({ method: "GET", path, signal })
+  const pages = <Query extends PageQuery, A>(path: string) =>
+    pagesOf<Query, A>((query = {} as Query, options) => get(path + queryOf(query), options))
 
   return {
+    currencies: { list: (options) => get("/v1/currencies", options) },
     quotes: {
-      create: quote
+      // Two quotes do no harm, and the answer to a repeated request would be a quote that is over by then.
+      create: async (body, { signal } = {}) => send({ method: "POST", path: "/v1/quotes", body, signal }),
+      get: (id, options) => get(at("/v1/quotes", id), options)
     },
     payments: {
+      ...pages("/v1/payments"),
       create: (payment, settings) => post("/v1/payments", payment, settings),
-      get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/payments/${encodeURIComponent(id)}`, signal }),
-      change: (id, change, settings) => once("PATCH", `/v1/payments/${encodeURIComponent(id)}`, change, settings),
-      cancel: (id, settings) => post(`/v1/payments/${encodeURIComponent(id)}/cancel`, {}, settings),
-      refund: (id, refund, settings) => post(`/v1/payments/${encodeURIComponent(id)}/refunds`, refund, settings),
-      list,
-      listAll: (query, settings) => everything(list, query, settings)
+      get: (id, options) => get(at("/v1/payments", id), options),
+      change: (id, change, settings) => once("PATCH", at("/v1/payments", id), change, settings),
+      cancel: (id, settings) => post(`${at("/v1/payments", id)}/cancel`, {}, settings),
+      refund: (id, refund, settings) => post(`${at("/v1/payments", id)}/refunds`, refund, settings)
     },
     refunds: {
-      get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/refunds/${encodeURIComponent(id)}`, signal }),
-      list: (query = {}, { signal } = {}) => send({ method: "GET", path: `/v1/refunds${queryOf(query)}`, signal }),
-      name: (id, named, settings) => once("PATCH", `/v1/refunds/${encodeURIComponent(id)}`, named, settings),
-      drop: (id, { signal } = {}) => send({ method: "DELETE", path: `/v1/refunds/${encodeURIComponent(id)}`, signal })
+      get: (id, options) => get(at("/v1/refunds", id), options),
+      list: (query = {}, options) => get(`/v1/refunds${queryOf(query)}`, options),
+      name: (id, named, settings) => once("PATCH", at("/v1/refunds", id), named, settings),
+      drop: (id, { signal } = {}) => send({ method: "DELETE", path: at("/v1/refunds", id), signal })
     },
     exceptions: {
-      list: listExceptions,
-      listAll: (query, settings) => everything(listExceptions, query, settings),
-      resolve: (id, decision, settings) => post(`/v1/exceptions/${encodeURIComponent(id)}/resolve`, decision, settings)
+      ...pages("/v1/exceptions"),
+      get: (id, options) => get(at("/v1/exceptions", id), options),
+      resolve: (id, decision, settings) => post(`${at("/v1/exceptions", id)}/resolve`, decision, settings)
     },
-    ledger: {
-      list: listLedger,
-      listAll: (query, settings) => everything(listLedger, query, settings)
-    },
+    ledger: pages("/v1/ledger"),
     webhooks: {
       create: (endpoint, settings) => post("/v1/webhooks", endpoint, settings),
-      list: ({ signal } = {}) => send({ method: "GET", path: "/v1/webhooks", signal }),
-      change: (id, change, settings) => once("PATCH", `/v1/webhooks/${encodeURIComponent(id)}`, change, settings),
+      get: (id, options) => get(at("/v1/webhooks", id), options),
+      list: (options) => get("/v1/webhooks", options),
+      change: (id, change, settings) => once("PATCH", at("/v1/webhooks", id), change, settings),
       delete: (id, { signal } = {}) =>
-        send({
-          method: "DELETE",
-          path: `/v1/webhooks/${encodeURIComponent(id)}`,
-          signal,
-          ifGone: { id, deleted: true }
-        })
+        send({ method: "DELETE", path: at("/v1/webhooks", id), signal, ifGone: { id, deleted: true } })
     },
     deliveries: {
-      list: listDeliveries,
-      listAll: (query, settings) => everything(listDeliveries, query, settings),
-      get: (id, { signal } = {}) => send({ method: "GET", path: `/v1/deliveries/${encodeURIComponent(id)}`, signal }),
-      redeliver: (id, body = {}, settings) =>
-        post(`/v1/deliveries/${encodeURIComponent(id)}/redeliver`, body, settings),
+      ...pages("/v1/deliveries"),
+      get: (id, options) => get(at("/v1/deliveries", id), options),
+      redeliver: (id, body = {}, settings) => post(`${at("/v1/deliveries", id)}/redeliver`, body, settings),
       redeliverSome: (body = {}, settings) => post("/v1/deliveries/redeliver", body, settings)
     }
   }

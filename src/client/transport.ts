@@ -103,6 +103,7 @@ const reasonOf = (error: unknown): string => {
 /** Sends requests, each until it is answered for good. */
 export const makeSend = (options: ClientOptions, { random, sleep }: Waiting): Send => {
   const { apiKey, fetch, maxRetries, root, timeoutMs } = checked(options)
+  const { host } = new URL(root)
   const hide = (text: string) => text.replaceAll(apiKey, "[API key]")
 
   const initOf = ({ body, idempotencyKey, method }: Call): RequestInit => ({
@@ -120,7 +121,7 @@ export const makeSend = (options: ClientOptions, { random, sleep }: Waiting): Se
   })
 
   const attempt = async (url: string, init: RequestInit, signal: AbortSignal | undefined) => {
-    const late = new TilldConnectionError(`tilld did not answer within ${timeoutMs} ms`)
+    const late = new TilldConnectionError(`tilld at ${host} did not answer within ${timeoutMs} ms`)
     try {
       const exchange = async (abort: AbortSignal) => {
         const response = await fetch(url, { ...init, signal: abort })
@@ -130,7 +131,7 @@ export const makeSend = (options: ClientOptions, { random, sleep }: Waiting): Se
     } catch (cause) {
       signal?.throwIfAborted()
       if (cause === late) throw cause
-      throw new TilldConnectionError(`The connection to tilld failed${reasonOf(cause)}`, { cause })
+      throw new TilldConnectionError(`The connection to tilld at ${host} failed${reasonOf(cause)}`, { cause })
     }
   }
 

@@ -231,6 +231,8 @@ export interface PaymentException {
   readonly id: string
   /** The payment whose address the money came to. */
   readonly payment: string
+  /** Your reference of that payment. */
+  readonly merchantRef: string
   /** `overpaid`: more than was missing, or paid again. `underpaid`: what a payment had when it failed or was cancelled. `late`: mined after the deadline. `wrong_token`, `wrong_chain`: not what was asked for. `unattributed`: no node can tell the transaction, or only one can tell of the money at all. `found_late`: on time, but seen after the payment had ended. `reorged`: what a confirmed payment lacks since the chain undid it. */
   readonly kind: ExceptionKind
   /** The chain that the money is on. */
@@ -363,6 +365,27 @@ export interface LedgerPage {
   readonly cursor: string | null
 }
 
+/** A token that a payment can be made in, on one chain. */
+export interface PayableCurrency {
+  /** Symbol of the token. */
+  readonly currency: PaymentCurrency
+  /** The chain to pay on. */
+  readonly chain: Chain
+  /** Id of the chain (EIP-155), as wallets know it. */
+  readonly chainId: number
+  /** Decimals of the token: 6 if a million base units are one. */
+  readonly decimals: number
+  /** Whether it is the chain's own coin, which has no contract. */
+  readonly native: boolean
+  /** Contract of the token, in EIP-55 form. */
+  readonly contract?: string
+}
+
+export interface CurrencyList {
+  /** By chain, in the order of the configuration. */
+  readonly data: ReadonlyArray<PayableCurrency>
+}
+
 /** A registered endpoint, without its secret. */
 export interface WebhookEndpoint {
   /** Identifier of the endpoint. */
@@ -373,6 +396,8 @@ export interface WebhookEndpoint {
   readonly events: ReadonlyArray<EventKind>
   /** When it was registered. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string
+  /** While the former secret signs too: until when. ISO 8601, UTC, with milliseconds. */
+  readonly formerSecretUntil?: string
 }
 
 export interface WebhookEndpointList {
@@ -481,7 +506,7 @@ export interface WebhookEvent {
 export interface CreatePayment {
   /** Your own reference, once for ever in an account and mode, in NFC: blanks around it do not count, and each other one is a plain one. Must be a string of 1 to 128 printable characters. */
   readonly merchantRef: string
-  /** What is to be paid. Must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1. */
+  /** What is to be paid. Must be a string of digits in the smallest unit of the token, at most 2^256 - 1, without sign or leading zero: 25 USDC are "25000000". */
   readonly amount: string
   /** The token to be paid in. Must be ETH, USDC, USDT, DAI or WBTC; MATIC is quoted, not taken. */
   readonly currency: PaymentCurrency

@@ -10,7 +10,7 @@ import { table } from "./Output.ts"
 import { commandOf, commandWith, moreAfter, printOperation } from "./operationCommand.ts"
 import { readInput, UsageError } from "./options.ts"
 
-const described = ({ accent, contact, currency, frameOrigins, logo, name, timezone, website }: Shop): string =>
+const described = ({ accent, contact, currency, frameOrigins, logo, minimumUsd, name, timezone, website }: Shop) =>
   [
     `name     ${name ?? "none"}`,
     `accent   ${accent ?? "tilld's own"}`,
@@ -18,6 +18,7 @@ const described = ({ accent, contact, currency, frameOrigins, logo, name, timezo
     `website  ${website ?? "none"}`,
     `contact  ${contact ?? "none"}`,
     `days     of ${timezone ?? "UTC"}, worth in ${currency ?? "USD"}`,
+    `minimum  ${minimumUsd === undefined ? "none" : `${minimumUsd} USD`}`,
     `frames   ${frameOrigins.length === 0 ? "no site may show the checkout in a frame" : frameOrigins.join(", ")}`
   ].join("\n")
 

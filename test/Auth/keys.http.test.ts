@@ -30,7 +30,7 @@ describe("a request with a key that has a list of addresses", () => {
         error: {
           code: "FORBIDDEN",
           message:
-            "The API key may not be used from 203.0.113.9: ask the operator to put this address on the key's list.",
+            "The API key may not be used from 203.0.113.9: put this address on the key's list, in the portal, under Keys (/portal), or with tilld keys change.",
           requestId: refused.headers["x-request-id"]
         }
       })

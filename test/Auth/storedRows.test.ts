@@ -88,6 +88,7 @@ const reasons: Readonly<Record<string, string>> = {
   "one row: at most 500 characters": "shops.website shops.contact",
   "one row: at most 64 characters": "shops.timezone",
   "one row: one of four": "shops.currency",
+  "one row: at most 18 characters": "shops.minimum_usd",
   "one row: one of three names": "shop_images.name",
   "one row: at most 40 KiB, by the schema": "shop_images.bytes",
   "one row: at most 10 origins of 255 characters": "shops.frame_origins",

@@ -71,27 +71,31 @@ describe("the OpenAPI document", () => {
       "get /healthz 200,400,405,503,default",
       "get /openapi.json 200,304,400,405,503,default",
       "get /readyz 200,400,405,503,default",
-      "get /v1/deliveries 200,400,401,403,405,429,503,default",
+      "get /v1/currencies 200,304,400,401,403,405,429,503,default",
+      "get /v1/deliveries 200,400,401,403,404,405,429,503,default",
       "get /v1/deliveries/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/events/stream 200,400,401,403,405,429,503,default",
       "get /v1/exceptions 200,400,401,403,405,429,503,default",
+      "get /v1/exceptions/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/ledger 200,400,401,403,405,429,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
+      "get /v1/quotes/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/refunds 200,400,401,403,405,429,503,default",
       "get /v1/refunds/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/webhooks 200,400,401,403,405,429,503,default",
+      "get /v1/webhooks/{id} 200,400,401,403,404,405,429,503,default",
       "patch /v1/payments/{id} 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "patch /v1/refunds/{id} 200,400,401,403,404,405,409,413,415,422,429,503,default",
       "patch /v1/webhooks/{id} 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
-      "post /v1/deliveries/redeliver 200,400,401,403,405,409,413,415,422,429,503,507,default",
+      "post /v1/deliveries/redeliver 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/deliveries/{id}/redeliver 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/exceptions/{id}/resolve 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/payments 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/payments/{id}/cancel 200,400,401,403,404,405,409,413,415,422,429,503,default",
       "post /v1/payments/{id}/refunds 201,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/quotes 201,400,401,403,405,409,413,415,422,429,503,507,default",
-      "post /v1/webhooks 201,400,401,403,405,409,413,415,422,429,503,507,default"
+      "post /v1/webhooks 200,201,400,401,403,405,409,413,415,422,429,503,507,default"
     ])
   })
 
@@ -132,12 +136,14 @@ describe("the OpenAPI document", () => {
       for (const [status, { headers = {} }] of responsesOf(operation)) {
         expect(Object.keys(headers), `${path} ${status}`).toContain("X-Request-Id")
         expect("X-RateLimit-Reset" in headers, `${path} ${status}`).toBe(
-          keyed && status !== "401" && status !== "default"
+          keyed && status !== "304" && status !== "401" && status !== "default"
         )
         expect("Allow" in headers).toBe(status === "405")
         expect("Location" in headers).toBe(status === "201" && path === "/v1/payments")
         expect("Idempotent-Replayed" in headers).toBe(takesBody && ["200", "201"].includes(status))
-        expect("ETag" in headers, `${path} ${status}`).toBe(path === "/openapi.json" && ["200", "304"].includes(status))
+        expect("ETag" in headers, `${path} ${status}`).toBe(
+          ["/openapi.json", "/v1/currencies"].includes(path) && ["200", "304"].includes(status)
+        )
         if (status === "429") expect(headers["Retry-After"]).toEqual({ $ref: "#/components/headers/Retry-After" })
       }
     }

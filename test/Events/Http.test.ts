@@ -46,16 +46,16 @@ liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
   })
 
   it.effect.each([
-    [["webhooks:read"], "permission payments:read: ask the operator for a key that has it"],
-    [["payments:read", "webhooks:write"], "permission webhooks:read: ask the operator for a key that has it"],
-    [["quotes:read"], "permissions webhooks:read and payments:read: ask the operator for a key that has them"]
+    [["webhooks:read"], "permission payments:read: use a key that has it"],
+    [["payments:read", "webhooks:write"], "permission webhooks:read: use a key that has it"],
+    [["quotes:read"], "permissions webhooks:read and payments:read: use a key that has them"]
   ] as const)("refuses a key with %j", ([allowed, lacks]) =>
     Effect.gen(function* () {
       const { call, newKey } = yield* TestApi
       const key = yield* newKey("test", allowed)
       expect((yield* call("HEAD", path, { key })).status).toBe(403)
       const { body, status } = yield* call("GET", path, { key })
-      const message = `The API key lacks the ${lacks} (tilld keys create --permissions).`
+      const message = `The API key lacks the ${lacks}. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create --permissions.`
       expect([status, body.error]).toMatchObject([403, { code: "FORBIDDEN", message }])
     })
   )

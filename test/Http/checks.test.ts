@@ -11,12 +11,22 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
   // Each request violates the check under test and all later ones.
   test("an unknown path: 404, before authentication", function* () {
     const api = yield* TestApi
-    for (const path of ["/v1", "/v1/payments/", "/V1/payments", "//v1/payments"]) {
+    const paths = [
+      ...["/v1", "/V1/payments", "//v1/payments", "/v1/", "/v1/v1", `/v1/payments${"/".repeat(9)}`].map((path) => [
+        path,
+        ""
+      ]),
+      ["/v1/payments/", ": it is /v1/payments"],
+      ["/payments", ": it is /v1/payments"],
+      ["/v1/v1/payments/pay_1?a=1", ": it is /v1/payments/:id"],
+      ["/v1/v1/v1/quotes/", ": it is /v1/quotes"],
+      ["/healthz/", ": it is /healthz"]
+    ] as const
+    for (const [path = "", right] of paths) {
       const { body, headers, status } = yield* api.call("PUT", path, { body: tooLarge })
       expect(status, path).toBe(404)
-      expect(body).toEqual({
-        error: { code: "NOT_FOUND", message: "There is nothing at this path.", requestId: headers["x-request-id"] }
-      })
+      const message = `There is nothing at this path${right}.`
+      expect(body).toEqual({ error: { code: "NOT_FOUND", message, requestId: headers["x-request-id"] } })
     }
   })
 
@@ -25,7 +35,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
     const missing = yield* api.call("PUT", "/v1/payments", { body: tooLarge })
     expect(missing.status).toBe(401)
     expect(missing.text).toBe(
-      '{"error":{"code":"UNAUTHORIZED","message":"The API key is missing: send it in the X-API-Key header."}}'
+      '{"error":{"code":"UNAUTHORIZED","message":"The API key is missing: send it in the X-API-Key header. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create."}}'
     )
     expect(missing.headers["x-request-id"]).toMatch(/^req_/)
     const good = yield* api.newKey()
@@ -34,7 +44,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
       const { status, text } = yield* api.call("PATCH", "/v1/payments/%ff", { key, body: tooLarge })
       expect(status, key).toBe(401)
       expect(text).toBe(
-        '{"error":{"code":"UNAUTHORIZED","message":"The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."}}'
+        '{"error":{"code":"UNAUTHORIZED","message":"The API key is invalid, revoked or has expired. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create."}}'
       )
     }
   })
@@ -44,7 +54,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
     const key = yield* api.newKey("test", [])
     for (const [path, allow] of [
       ["/v1/payments", "GET, HEAD, POST"],
-      ["/v1/webhooks/x", "DELETE, PATCH"],
+      ["/v1/webhooks/x", "DELETE, GET, HEAD, PATCH"],
       ["/v1/payments/x/cancel", "POST"],
       ["/v1/exceptions", "GET, HEAD"],
       ["/v1/exceptions/x/resolve", "POST"],
@@ -71,7 +81,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
       ["DELETE", "/v1/webhooks/x", reader, "webhooks:write"]
     ] as const) {
       const { body, status } = yield* api.call(method, path, method === "GET" ? { key } : { key, body: tooLarge })
-      const message = `The API key lacks the permission ${permission}: ask the operator for a key that has it (tilld keys create --permissions).`
+      const message = `The API key lacks the permission ${permission}: use a key that has it. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create --permissions.`
       expect([status, body.error], `${method} ${path}`).toMatchObject([403, { code: "FORBIDDEN", message }])
     }
   })

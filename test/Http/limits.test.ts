@@ -98,7 +98,8 @@ describe("failed authentication", () => {
     expect(late.body).toEqual({
       error: {
         code: "UNAUTHORIZED",
-        message: "The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are."
+        message:
+          "The API key is invalid, revoked or has expired. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create."
       }
     })
     expect(late.headers.connection).toBe("close")

@@ -148,7 +148,8 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       expect(body).toEqual({
         error: {
           code: "NOT_FOUND",
-          message: "There is no such payment in this account and mode: GET /v1/payments lists them.",
+          message:
+            "There is no such payment in this account and mode: its id begins with pay_, and GET /v1/payments?merchantRef= finds one by your reference.",
           requestId: headers["x-request-id"]
         }
       })
@@ -289,7 +290,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
         api.call("POST", "/v1/payments", { key, body, headers: { "content-type": "application/json" } }),
         ({ body: { error }, status }) => [status, error.code, error.message]
       )
-    expect(yield* post("{")).toEqual([400, "INVALID_JSON", "The body is not valid JSON."])
+    expect(yield* post("{")).toEqual([400, "INVALID_JSON", "The body is not valid JSON: line 1, column 2."])
     const broken = new Uint8Array([0x22, 0xff, 0x22])
     expect(yield* post(broken)).toEqual([400, "INVALID_JSON", "The body is not valid UTF-8."])
   })
@@ -305,8 +306,40 @@ liveSuite(app, "payments over HTTP", (test, it) => {
     })
     expect(yield* problems({ currency: "WBTC", webhookUrl: "https://127.0.0.1/hook" })).toEqual({
       currency: "WBTC is not available on base: choose ETH or USDC",
-      webhookUrl: "target is not a public address"
+      webhookUrl: "target is not a public address: tilld listen forwards events to one"
     })
+  })
+
+  test("what is worth less than the account takes is refused, where its price is known", function* () {
+    const { create } = yield* merchant()
+    expect((yield* create(order({ amount: "25" }))).status).toBe(201)
+    yield* execute("INSERT INTO shops (account_id, minimum_usd, frame_origins) VALUES ('default', '1.00', '')")
+    expect(problemsIn(yield* create(order({ amount: "25" })))).toEqual({
+      amount: "is worth 0.000000375 USD, and this account takes 1.00 USD or more: 25 USDC are 2500000000 base units"
+    })
+    expect(Object.keys(problemsIn(yield* create(order({ amount: "66666666" }))))).toEqual(["amount"])
+    expect((yield* create(order({ amount: "66666667" }))).status).toBe(201)
+    expect((yield* create(order({ amount: "1", currency: "ETH" }))).status).toBe(201)
+    yield* execute("DELETE FROM shops")
+  })
+
+  test("any key lists what can be paid in with it, for caches of its own", function* () {
+    const { call, newKey } = yield* TestApi
+    const list = (mode: Mode, headers = {}) =>
+      Effect.flatMap(newKey(mode, []), (key) => call("GET", "/v1/currencies", { key, headers }))
+    const { body, headers } = yield* list("test")
+    const token = { currency: "USDC", chainId: expect.any(Number), decimals: 8, native: false, contract: tokenContract }
+    const coin = { currency: "ETH", chainId: expect.any(Number), decimals: 18, native: true }
+    expect(body).toEqual({
+      data: [
+        { ...coin, chain: "base" },
+        { ...token, chain: "base" },
+        { ...token, chain: "polygon" }
+      ]
+    })
+    expect((yield* list("live")).body).toEqual({ data: [{ ...coin, chain: "ethereum" }] })
+    expect(headers).toMatchObject({ "cache-control": "private, max-age=300", vary: "X-API-Key" })
+    expect((yield* list("test", { "if-none-match": headers.etag ?? "" })).status).toBe(304)
   })
 
   test("a mode without a wallet is not the merchant's fault", function* () {
@@ -317,5 +350,14 @@ liveSuite(app, "payments over HTTP", (test, it) => {
       "WALLET_NOT_CONFIGURED",
       "There is no wallet to receive live payments with: the operator has to configure one."
     ])
+  })
+})
+
+liveSuite(testApp(), "without a chain in its mode", (test) => {
+  test("a live key is told what the operator has to configure", function* () {
+    const { create } = yield* merchant("live")
+    expect(problemsIn(yield* create(order()))).toEqual({
+      chain: "no chain is configured for live keys: the operator adds [chains.base.live]"
+    })
   })
 })

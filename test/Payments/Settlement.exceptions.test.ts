@@ -96,7 +96,8 @@ test("receipts of lost payments are found by an index", function* () {
     "SEARCH exceptions USING INDEX sqlite_autoindex_exceptions_2 (address=?)",
     "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN",
     "SEARCH p USING INDEX refund_parts_exception (exception_id=?)",
-    "SEARCH r USING INDEX sqlite_autoindex_refunds_1 (id=?)"
+    "SEARCH r USING INDEX sqlite_autoindex_refunds_1 (id=?)",
+    "SEARCH payments USING INDEX sqlite_autoindex_payments_1 (id=?)"
   ])
   expect(steps.filter((step) => step.startsWith("SCAN"))).toEqual([])
 })

@@ -91,7 +91,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     const refused = yield* cancel({ key: yield* newKey("test", ["payments:read"]) })
     expect([refused.status, refused.body.error.message]).toEqual([
       403,
-      "The API key lacks the permission payments:write: ask the operator for a key that has it (tilld keys create --permissions)."
+      "The API key lacks the permission payments:write: use a key that has it. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create --permissions."
     ])
     expect((yield* cancel()).status).toBe(200)
   })

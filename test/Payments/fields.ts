@@ -1,5 +1,5 @@
 export const amountRule =
-  'must be a string of digits in the smallest unit of the token, without sign or leading zero, such as "1000000", and at most 2^256 - 1'
+  'must be a string of digits in the smallest unit of the token, at most 2^256 - 1, without sign or leading zero: 25 USDC are "25000000"'
 const merchantRefRule = "must be a string of 1 to 128 printable characters"
 export const expiresInRule = "must be an integer from 60 to 86400, in seconds"
 export const urlRule = "must be an https URL of at most 2048 characters, without user info"
@@ -17,13 +17,32 @@ export const wrong: ReadonlyArray<readonly [field: string, rule: string, values:
   [
     "amount",
     amountRule,
-    ["0", "01", "-1", "+1", "1.0", "1e6", "0x10", " 1", "1 ", "", 1, null, "１", String(2n ** 256n), "1".repeat(79)]
+    [
+      "0",
+      "01",
+      "-1",
+      "+1",
+      "1.0",
+      "1e6",
+      "0x10",
+      " 1",
+      "1 ",
+      "",
+      1,
+      25,
+      "25.00",
+      null,
+      "１",
+      String(2n ** 256n),
+      "1".repeat(79)
+    ]
   ],
   [
     "currency",
     "must be ETH, USDC, USDT, DAI or WBTC; MATIC is quoted, not taken",
-    ["MATIC", "usdc", "USD", "", null, ["USDC"]]
+    ["MATIC", "usdc", "usd", "", null, ["USDC"]]
   ],
+  ["currency", "must be a token: POST /v1/quotes converts EUR, and its quoteId locks the rate", ["EUR"]],
   ["chain", "must be ethereum, polygon, arbitrum, optimism or base", ["Base", "solana", "", 1]],
   ["expiresIn", expiresInRule, [59, 86_401, 60.5, -1, 0, null, "60", 1e300]],
   [

@@ -33,7 +33,8 @@ const wallet = "SEARCH wallets USING PRIMARY KEY (fingerprint=?) LEFT-JOIN"
 const refunds = [
   "USE TEMP B-TREE FOR json_group_array(ORDER BY)",
   "SEARCH p USING INDEX refund_parts_exception (exception_id=?)",
-  "SEARCH r USING INDEX sqlite_autoindex_refunds_1 (id=?)"
+  "SEARCH r USING INDEX sqlite_autoindex_refunds_1 (id=?)",
+  "SEARCH payments USING INDEX sqlite_autoindex_payments_1 (id=?)"
 ]
 
 const owner: Owner = { account: AccountId.make("default"), mode: "test" }

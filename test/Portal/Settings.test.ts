@@ -33,6 +33,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     contact: "help@shop.example",
     timezone: "Europe/Berlin",
     currency: "EUR",
+    minimumUsd: "0.50",
     frameOrigins: "https://shop.example\nhttp://localhost:3000"
   }
   const wrong = {
@@ -42,6 +43,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     website: "javascript:1",
     timezone: "Nowhere/Land",
     currency: "XXX",
+    minimumUsd: "1,50",
     frameOrigins: "https://shop.example/pay"
   }
   const refused = yield* admin.post(page, wrong)
@@ -49,7 +51,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
   for (const text of ["Corner &lt;b>shop&lt;/b>", 'value="red"', "https://shop.example/pay"]) {
     expect(refused.text).toContain(text)
   }
-  expect(refused.text.match(/class="problem"/g)).toHaveLength(6)
+  expect(refused.text.match(/class="problem"/g)).toHaveLength(7)
   const missing = yield* admin.post(page, good)
   expect(missing).toMatchObject({ status: 422, text: expect.stringContaining("where there is none yet") })
   expect(yield* rows("SELECT * FROM shops")).toEqual([])
@@ -57,8 +59,8 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
   mkdirSync(logoFolder, { recursive: true })
   writeFileSync(join(logoFolder, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
   expect(yield* admin.post(page, good)).toMatchObject({ status: 303, headers: { location: `${page}?done=settings` } })
-  const { frameOrigins: _, ...kept } = good
-  const stored = { ...kept, account_id: "default", accent: "#1f5fd1" }
+  const { frameOrigins: _, minimumUsd: minimum_usd, ...kept } = good
+  const stored = { ...kept, minimum_usd, account_id: "default", accent: "#1f5fd1" }
   expect(yield* rows("SELECT * FROM shops")).toEqual([
     { ...stored, frame_origins: "https://shop.example http://localhost:3000" }
   ])

@@ -35,6 +35,7 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect(before).not.toContain("exception")
     const { id } = yield* makePayment({ webhookUrl: "https://shop.example/hook" })
     yield* storeLateMoney(id, 1)
+    yield* execute("UPDATE payments SET usd_value = iif(id = ?, '0.009999', '0.01')", [id])
     yield* execute("UPDATE deliveries SET attempts = 1 WHERE payment_id = ?", [id])
     const page = (yield* ada.get(home)).text
     // Tried, and not arrived: whatever attempts it still has.
@@ -45,6 +46,11 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect(after).toContain(`<a href="${home}/exceptions">1 open exception</a>`)
     expect(after).toContain(`<a href="${home}/deliveries?status=failing">1 failing delivery</a>`)
     expect(after).toContain("<code>https://shop.example/hook</code>")
+    expect(after).toContain(`<a href="${home}/payments/${id}">1 of the newest payments is worth less than 0.01 USD</a>`)
+    expect(after).toContain("25 USDC are 25000000 base units")
+    yield* execute("INSERT INTO shops (account_id, minimum_usd, frame_origins) VALUES ('default', '0.001', '')")
+    expect(needs((yield* ada.get(home)).text)).not.toContain("base units")
+    yield* execute("DELETE FROM shops")
     // Another mode's are another world's.
     const live = needs((yield* ada.get("/portal/a/default/live")).text)
     expect(live).not.toContain("exception")

@@ -87,7 +87,11 @@ liveSuite(app, "webhook endpoints over HTTP", (test, it) => {
       "must be an https URL of at most 2048 characters, without user info",
       ["http://192.0.2.1", "", null, "https://u:p@192.0.2.1"]
     ],
-    ["url", "target is not a public address", ["https://127.0.0.1", "https://[::1]", "https://10.0.0.1"]],
+    [
+      "url",
+      "target is not a public address: tilld listen forwards events to one",
+      ["https://127.0.0.1", "https://[::1]", "https://10.0.0.1"]
+    ],
     ["events", "must have at least one event kind", [[]]],
     ["events", "must not have the same event kind twice", [[created, created]]],
     ["events", "must have at most 100 items", [Array(101).fill(created), Array(30_000).fill(1)]],
@@ -115,6 +119,25 @@ liveSuite(app, "webhook endpoints over HTTP", (test, it) => {
       }
     })
   )
+
+  test("one with the URL, kinds and secret of another is that one, and with another secret is refused", function* () {
+    const { api, key } = yield* apiWithKey
+    const post = (fields: object) =>
+      api.call("POST", "/v1/webhooks", { key, json: endpoint({ url: "https://192.0.2.9", ...fields }) })
+    const first = yield* post({})
+    const again = yield* post({ url: "https://192.0.2.9:443/", events: endpoint().events.toReversed() })
+    expect([first.status, again.status, again.body]).toEqual([201, 200, first.body])
+    const refused = yield* post({ secret: "whsec_fedcba9876543210" })
+    expect([refused.status, problemsIn(refused)]).toEqual([
+      400,
+      {
+        secret: `must be that of ${first.body.id}, which has this URL and these kinds: PATCH /v1/webhooks/:id replaces a secret, and both sign for an overlap`
+      }
+    ])
+    expect((yield* post({ events: ["payment.confirmed"] })).status).toBe(201)
+    const [, repeated] = yield* AuditRepo.list(yield* Reader, { since: 0, before: undefined, limit: 2 })
+    expect(JSON.parse(repeated?.detail ?? "").endpoint).toBe(first.body.id)
+  })
 
   test("a secret that is refused is not shown", function* () {
     const api = yield* TestApi
@@ -180,9 +203,10 @@ liveSuite(app, "webhook endpoints over HTTP", (test, it) => {
 const next = "whsec_fedcba9876543210"
 
 liveSuite(app, "a change of a webhook endpoint over HTTP", (test, it) => {
+  let made = 0
   const registered = Effect.gen(function* () {
     const { api, key } = yield* apiWithKey
-    const json = endpoint({ url: "https://192.0.2.1/hook" })
+    const json = endpoint({ url: `https://192.0.2.1/hook/${++made}` })
     const { body } = yield* api.call("POST", "/v1/webhooks", { key, json })
     const change = (json: unknown, headers = {}) => api.call("PATCH", `/v1/webhooks/${body.id}`, { key, json, headers })
     return { api, key, endpoint: body, change }
@@ -193,7 +217,11 @@ liveSuite(app, "a change of a webhook endpoint over HTTP", (test, it) => {
     const moved = yield* change({ url: "https://192.0.2.2/hook" })
     expect([moved.status, moved.body]).toEqual([200, { ...endpoint, url: "https://192.0.2.2/hook" }])
     const more = yield* change({ events: ["payment.failed"], secret: next, overlapSeconds: 60 })
-    expect(more.body).toEqual({ ...moved.body, events: ["payment.failed"] })
+    const { formerSecretUntil, ...rest } = more.body
+    expect(rest).toEqual({ ...moved.body, events: ["payment.failed"] })
+    const left = Date.parse(formerSecretUntil) - Date.parse(more.headers.date ?? "")
+    expect([left > 50_000, left <= 61_000]).toEqual([true, true])
+    expect((yield* api.call("GET", `/v1/webhooks/${endpoint.id}`, { key })).body).toEqual(more.body)
     expect((yield* api.call("GET", "/v1/webhooks", { key })).body.data).toContainEqual(more.body)
     expect(more.text).not.toContain("whsec_")
   })
@@ -202,7 +230,7 @@ liveSuite(app, "a change of a webhook endpoint over HTTP", (test, it) => {
     [{}, { "": "must have at least one of url, events and secret" }],
     [{ overlapSeconds: 5 }, { "": "must have at least one of url, events and secret" }],
     [{ url: "https://192.0.2.2", overlapSeconds: 5 }, { overlapSeconds: "must come with a secret" }],
-    [{ url: "https://10.0.0.1" }, { url: "target is not a public address" }],
+    [{ url: "https://10.0.0.1" }, { url: "target is not a public address: tilld listen forwards events to one" }],
     [{ url: "http://192.0.2.1" }, { url: "must be an https URL of at most 2048 characters, without user info" }],
     [{ events: [] }, { events: "must have at least one event kind" }],
     [{ secret: "whsec_short" }, { secret: "must be whsec_ followed by 16 to 256 visible characters" }],
@@ -230,7 +258,8 @@ liveSuite(app, "a change of a webhook endpoint over HTTP", (test, it) => {
     expect(refused.body.error.message).toMatch(/still signs until \d{4}-\d\d-\d\dT.*overlapSeconds 0/)
     // The request whose answer was lost.
     expect((yield* change({ secret: next })).status).toBe(200)
-    expect((yield* change({ secret: `${next}!`, overlapSeconds: 0 })).status).toBe(200)
+    const ended = yield* change({ secret: `${next}!`, overlapSeconds: 0 })
+    expect([ended.status, "formerSecretUntil" in ended.body]).toEqual([200, false])
   })
 
   test("is found by its owner alone, in its mode, and not once it is deleted", function* () {
@@ -240,6 +269,8 @@ liveSuite(app, "a change of a webhook endpoint over HTTP", (test, it) => {
     const live = yield* api.newKey("live")
     const reader = yield* api.newKey("test", ["webhooks:read"])
     expect((yield* api.call("PATCH", path, { key: live, json })).status).toBe(404)
+    expect((yield* api.call("GET", path, { key: live })).status).toBe(404)
+    expect((yield* api.call("GET", path, { key: reader })).body).toEqual(endpoint)
     expect((yield* api.call("PATCH", path, { key: reader, json })).status).toBe(403)
     expect((yield* api.call("PATCH", path, { json })).status).toBe(401)
     yield* api.call("DELETE", path, { key })

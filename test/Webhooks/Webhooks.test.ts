@@ -15,6 +15,7 @@ import {
   a,
   addFailed,
   allEvents,
+  moreEvents,
   publishMany,
   refused,
   register,
@@ -260,7 +261,7 @@ storeTest(
   function* () {
     const url = "https://shop.example/own"
     const old = yield* register(url)
-    const next = yield* register(url)
+    const next = yield* register(url, moreEvents)
     yield* publish(yield* newPayment(url), "pending")
     const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"
     yield* execute(`UPDATE deliveries SET ${failed} WHERE endpoint_id = ?`, [next.id])

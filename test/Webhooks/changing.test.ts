@@ -27,6 +27,7 @@ import {
   c,
   changeEndpoint,
   commit,
+  moreEvents,
   ok,
   redeliver,
   refused,
@@ -212,7 +213,7 @@ sendingTest(
   { [a]: refused },
   function* (client) {
     const { id } = yield* register(a)
-    const twin = yield* register(a)
+    const twin = yield* register(a, moreEvents)
     yield* publish(yield* newPayment(a), "pending")
     yield* untilRecorded(2)
     yield* changeEndpoint(id, { url: c })
@@ -360,7 +361,7 @@ sendingTest(
   { [a]: refused },
   function* () {
     const old = yield* register(a)
-    const next = yield* register(a)
+    const next = yield* register(a, moreEvents)
     yield* publish(yield* newPayment(a), "pending")
     yield* untilRecorded(2)
     const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"

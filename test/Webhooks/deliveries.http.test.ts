@@ -152,7 +152,8 @@ liveSuite(app, "deliveries over HTTP", (test, it) => {
       mine.api.call(method, path, { key: theirs.key, ...(json === undefined ? {} : { json }) })
     expect((yield* asThem("GET", `/v1/deliveries/${id}`)).status).toBe(404)
     expect((yield* asThem("POST", `/v1/deliveries/${id}/redeliver`, {})).status).toBe(404)
-    expect((yield* asThem("GET", `/v1/deliveries?endpoint=${mine.endpoint}`)).body.data).toEqual([])
+    expect((yield* asThem("GET", `/v1/deliveries?endpoint=${mine.endpoint}`)).status).toBe(404)
+    expect((yield* asThem("POST", "/v1/deliveries/redeliver", { endpoint: mine.endpoint })).status).toBe(404)
     expect((yield* asThem("GET", `/v1/deliveries?payment=${mine.ids[0]}`)).body.data).toEqual([])
     const [own] = (yield* theirs.list()).body.data
     const stolen = yield* asThem("POST", `/v1/deliveries/${own.id}/redeliver`, { to: mine.endpoint })

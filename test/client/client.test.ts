@@ -114,6 +114,9 @@ liveSuite(app, "a client of a server", (test, it) => {
       rate: "1.1",
       fees: { network: "0", service: "0.55" }
     })
+    expect(yield* Effect.promise(() => tilld.quotes.get(quote.id))).toEqual(quote)
+    const { data } = yield* Effect.promise(() => tilld.currencies.list())
+    expect(data[0]).toMatchObject({ currency: "ETH", native: true })
     expect(toBaseUnits(quote.chargeAmount, "USDC")).toBe("110000000")
   })
 
@@ -123,6 +126,7 @@ liveSuite(app, "a client of a server", (test, it) => {
     const endpoint = yield* Effect.promise(() => tilld.webhooks.create({ url, events: ["payment.confirmed"], secret }))
     expect(endpoint).toMatchObject({ url, events: ["payment.confirmed"] })
     expect((yield* Effect.promise(() => tilld.webhooks.list())).data).toEqual([endpoint])
+    expect(yield* Effect.promise(() => tilld.webhooks.get(endpoint.id))).toEqual(endpoint)
     expect(yield* Effect.promise(() => tilld.webhooks.delete(endpoint.id))).toEqual({
       id: endpoint.id,
       deleted: true,
@@ -176,6 +180,8 @@ liveSuite(app, "a client of a server", (test, it) => {
     const decision = { action: "refund", txHash: `0x${"a".repeat(64)}`, note: "sent back" } as const
     const refunded = yield* Effect.promise(() => tilld.exceptions.resolve(first, decision))
     expect(refunded).toMatchObject({ id: first, resolution: "refunded", resolutionTxHash: decision.txHash })
+    expect(refunded).toMatchObject({ payment: id, merchantRef: "late" })
+    expect(yield* Effect.promise(() => tilld.exceptions.get(first))).toEqual(refunded)
     const { data } = yield* Effect.promise(() => tilld.exceptions.list({ status: "resolved", payment: id }))
     expect(data).toEqual([refunded])
     const other = yield* refusalOf(tilld.exceptions.resolve(first, { action: "accept" }))
@@ -227,7 +233,8 @@ liveSuite(app, "a client of a server", (test, it) => {
     const unknown = yield* refusalOf(tilld.payments.get("a/../b?c=d#e"))
     expect(unknown).toMatchObject({
       status: 404,
-      message: "There is no such payment in this account and mode: GET /v1/payments lists them."
+      message:
+        "There is no such payment in this account and mode: its id begins with pay_, and GET /v1/payments?merchantRef= finds one by your reference."
     })
   })
 

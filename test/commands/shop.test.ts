@@ -45,12 +45,14 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
   expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
   expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
-    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nframes   no site may show the checkout in a frame\n"
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nminimum  none\nframes   no site may show the checkout in a frame\n"
   )
 
-  const counted = yield* shop("--timezone", "Asia/Tokyo", "--currency", "eur")
-  expect(JSON.parse(counted.stdout)).toMatchObject({ timezone: "Asia/Tokyo", currency: "EUR" })
-  expect((yield* tilld(["accounts", "shop"])).stdout).toContain("days     of Asia/Tokyo, worth in EUR\n")
+  const counted = yield* shop("--timezone", "Asia/Tokyo", "--currency", "eur", "--minimum-usd", "0.50")
+  expect(JSON.parse(counted.stdout)).toMatchObject({ timezone: "Asia/Tokyo", currency: "EUR", minimumUsd: "0.50" })
+  expect((yield* tilld(["accounts", "shop"])).stdout).toContain(
+    "days     of Asia/Tokyo, worth in EUR\nminimum  0.50 USD\n"
+  )
 
   expect(yield* shop("--frame-origin", "https://shop.example/pay")).toMatchObject({
     code: 2,
@@ -63,6 +65,6 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   })
   expect(JSON.parse((yield* shop()).stdout)).toEqual({
     ...rest,
-    ...{ timezone: "Asia/Tokyo", currency: "EUR", frameOrigins: [] }
+    ...{ timezone: "Asia/Tokyo", currency: "EUR", minimumUsd: "0.50", frameOrigins: [] }
   })
 })

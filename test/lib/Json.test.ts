@@ -67,7 +67,9 @@ describe("numbers", () => {
   it.each(["1.2.3e4567890123456", "1e5e5", "--1", "-", "01e5", "1+1", "1.e400", "12345678901234567890-"])(
     "%s is none, wherever it stands",
     (literal) => {
-      expect(parseJson(`{"a":${literal}}`)).toEqual(Either.left("The body is not valid JSON."))
+      expect(parseJson(`{"a":${literal}}`)).toEqual(
+        Either.left(expect.stringMatching(/^The body is not valid JSON: line 1/))
+      )
       expect(parseWithTexts(`{"a":${literal}}`)).toEqual(Either.left("The text is not valid JSON."))
     }
   )
@@ -115,11 +117,25 @@ describe("nesting", () => {
 it.each([
   ["", "The body is empty: send a JSON object."],
   [" \n", "The body is empty: send a JSON object."],
-  ["{", "The body is not valid JSON."],
-  ['{"a":1,}', "The body is not valid JSON."],
-  ["{'a':1}", "The body is not valid JSON."],
-  ["NaN", "The body is not valid JSON."],
-  ["]]]", "The body is not valid JSON."]
+  ...(
+    [
+      ["{", 1, 2],
+      ['{"a":1,}', 1, 8],
+      ["{'a':1}", 1, 2],
+      ["NaN", 1, 1],
+      ["]]]", 1, 1],
+      ['{\n  "a": 25.00,\n  "b": USDC\n}', 3, 8],
+      ['{"a": "two\nlines"}', 1, 7],
+      ['{"a": "\\x"}', 1, 7],
+      ['{"a" 1}', 1, 6],
+      ['{"a": 1 "b": 2}', 1, 9],
+      ['{"a": 01}', 1, 8],
+      ["{1: 2}", 1, 2],
+      ["[1,,2]", 1, 4],
+      ["[1, true, null, -1.5e3] []", 1, 25],
+      ['{"a": [1, {"b": "\\u00e4"}]]', 1, 27]
+    ] as const
+  ).map(([text, line, column]) => [text, `The body is not valid JSON: line ${line}, column ${column}.`])
 ])("%j is refused", (text, message) => {
   expect(parseJson(text)).toEqual(Either.left(message))
 })

@@ -275,6 +275,7 @@ export class Life {
 const noNames = Layer.succeed(Resolver, { resolve: () => new NameNotResolved({ reason: "ENOTFOUND" }) })
 const noQuotes = Layer.succeed(Quotes, {
   create: () => Effect.dieMessage("nobody asks for a quote"),
+  get: () => Effect.dieMessage("nobody asks for a quote"),
   lock: () => Effect.dieMessage("nobody asks for a quote")
 })
 const noHistory = Layer.succeed(AddressHistory, { vet: () => Effect.succeed([]) })

@@ -153,6 +153,13 @@ export const ExceptionsApi = HttpApiGroup.make("exceptions")
       .annotate(RequiredPermission, "exceptions:read")
   )
   .add(
+    HttpApiEndpoint.get("get", "/v1/exceptions/:id")
+      .setPath(Path)
+      .addSuccess(ExceptionObject)
+      .addError(errorBody("NOT_FOUND"))
+      .annotate(RequiredPermission, "exceptions:read")
+  )
+  .add(
     HttpApiEndpoint.post("resolve", "/v1/exceptions/:id/resolve")
       .setPath(Path)
       .setPayload(ResolveBody)

@@ -2,11 +2,11 @@ import { Effect } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
-import { notFound } from "../../Domain/ApiError.ts"
+import { mustFind, notFound } from "../../Domain/ApiError.ts"
 import { type ExceptionObject, toExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { type Refund, refundObject } from "../../Domain/Refund.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
-import { invalidCursor, makeCursors, pageOf } from "../../Http/cursor.ts"
+import { makeCursors, pageOf } from "../../Http/cursor.ts"
 import { answer, type Handlers, type HttpAnswer, storeReplayAs } from "../../Http/Handler.ts"
 import { defaultPageSize } from "../../lib/parameters.ts"
 import { keyActor } from "../../Operations/auditLog.ts"
@@ -14,6 +14,7 @@ import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import * as ListRepo from "../ExceptionListRepo.ts"
+import { byId } from "../ExceptionsRepo.ts"
 import * as Refunds from "../RefundsRepo.ts"
 import type { ExceptionsApi, RefundsApi } from "./Api.ts"
 import type { Subject } from "./accept.ts"
@@ -21,7 +22,7 @@ import { decide, dropOwnRefund, nameOwnRefund, refundPayment } from "./decide.ts
 import { ownRefund, type Refunded } from "./refund.ts"
 
 /** A merchant's exception has a payment, and so its form in the API. */
-const resolvedAnswer = ({ exception }: Subject): HttpAnswer<ExceptionObject> => {
+const resolvedAnswer = ({ exception }: Pick<Subject, "exception">): HttpAnswer<ExceptionObject> => {
   const [object] = exception === undefined ? [] : toExceptionObject(exception)
   if (object === undefined) throw new Error("an exception of a merchant has no payment")
   return answer(object)
@@ -43,9 +44,15 @@ export const exceptionHandlers = Effect.gen(function* () {
           ...{ owner: key, list, cursor, limit, placeOf: ListRepo.placeOf },
           read: (after, most) => ListRepo.list(reader, key, { isOpen, kind, chain, payment, limit: most, after })
         })
-        if (page === undefined) return yield* invalidCursor
         return answer({ data: page.rows.flatMap(toExceptionObject), cursor: page.next ?? null })
       }),
+
+    get: ({ key, path: { id } }) =>
+      Effect.flatMap(byId(reader, id), (exception) =>
+        exception?.account === key.account && exception.mode === key.mode
+          ? Effect.succeed(resolvedAnswer({ exception }))
+          : notFound("exception")
+      ),
 
     resolve: ({ key, path: { id }, payload, storeReplay }) =>
       decide(keyActor(key), key, id, payload, storeReplayAs(storeReplay, resolvedAnswer)).pipe(
@@ -78,14 +85,11 @@ export const refundHandlers = Effect.gen(function* () {
           list: JSON.stringify(["refunds", status ?? null, payment ?? null]),
           read: (after, most) => Refunds.list(reader, key, { payment, status, limit: most, after })
         })
-        if (page === undefined) return yield* invalidCursor
         return answer({ data: page.rows.map(refundObject), cursor: page.next ?? null })
       }),
 
     get: ({ key, path: { id } }) =>
-      Effect.flatMap(ownRefund(reader, key, id), (found) =>
-        found === undefined ? notFound("refund") : Effect.succeed(shown(found))
-      ),
+      Effect.map(mustFind("refund", ownRefund(reader, key, id)), shown),
 
     name: ({ key, path: { id }, payload: { txHash }, storeReplay }) =>
       nameOwnRefund(keyActor(key), key, id, txHash, storeReplayAs(storeReplay, shown)).pipe(

@@ -9,7 +9,9 @@ import { shopOf } from "../../Auth/ShopsRepo.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
 import { chainTraits } from "../../Domain/Chain.ts"
-import { decimalsOn } from "../../Domain/Currency.ts"
+import { decimalsOf, decimalsOn, wholeTokens } from "../../Domain/Currency.ts"
+import type { Payment } from "../../Domain/Payment.ts"
+import { isTiny } from "../../Domain/Quote.ts"
 import type { Shop } from "../../Domain/Shop.ts"
 import { bytesText } from "../../lib/quantities.ts"
 import { Mark } from "../../Pages/marks.tsx"
@@ -156,11 +158,14 @@ const WaitingTable = ({ networks, of, price }: WaitingTableProps) =>
 /** Above that, "more than" is said. */
 const mostExceptions = 100
 const mostDeliveries = 100_000
-/** Payments that are shown. */
+/** Payments that are shown, and those that are looked at for amounts that were meant in whole tokens. */
 const mostNewest = 5
+const mostLookedAt = 20
 
 interface Attention {
   readonly exceptions: number
+  /** Of the newest payments, those that are worth nearly nothing: the first one, and how many. */
+  readonly tiny: ReadonlyArray<Payment>
   readonly failing: ReadonlyArray<FailingTarget>
   /** Those that are not read to their head. */
   readonly behind: ReadonlyArray<ChainHealth>
@@ -171,18 +176,17 @@ interface Attention {
 }
 
 const Needs = ({
-  of: { behind, exceptions, failing, quota, watched },
+  of: { behind, exceptions, failing, quota, tiny, watched },
   viewer
 }: {
   readonly of: Attention
   readonly viewer: Viewer
 }) => {
   const items: ReadonlyArray<ComponentChildren> = [
-    ...quota.map(({ level, quota: bytes, stored }) =>
-      level === "full"
-        ? `New payments are refused: the account has stored ${bytesText(stored)} of the ${bytesText(bytes)} that it may. Ask the operator for more room.`
-        : `New payments will soon be refused: the account has stored ${bytesText(stored)} of the ${bytesText(bytes)} that it may. Ask the operator for more room.`
-    ),
+    ...quota.map(({ level, quota: bytes, stored }) => {
+      const refused = level === "full" ? "are" : "will soon be"
+      return `New payments ${refused} refused: the account has stored ${bytesText(stored)} of the ${bytesText(bytes)} that it may. Ask the operator for more room.`
+    }),
     ...(exceptions === 0
       ? []
       : [
@@ -191,6 +195,14 @@ const Needs = ({
             {exceptions === 1 ? "exception" : "exceptions"}
           </a>
         ]),
+    ...tiny.slice(0, 1).map(({ currency, id, token }) => (
+      <>
+        <a href={pathOf(viewer, `/payments/${id}`)}>
+          {tiny.length} of the newest payments {tiny.length === 1 ? "is" : "are"} worth less than 0.01 USD
+        </a>
+        : {wholeTokens(currency, token?.decimals ?? decimalsOf[currency])}. A minimum on the page Settings refuses such.
+      </>
+    )),
     ...failing.map(({ endpoint, failing: count, url }) => (
       <>
         <a href={pathOf(viewer, `/deliveries?status=failing${endpoint === null ? "" : `&endpoint=${endpoint}`}`)}>
@@ -253,7 +265,10 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const prices = yield* Prices
   const now = yield* Clock.currentTimeMillis
   const health = (yield* Effect.flatMap(Chains, (all) => all.health)).filter(({ mode }) => mode === owner.mode)
+  const shop = yield* shopOf(reader, owner.account)
+  const recent = yield* (yield* Payments).list(owner, { limit: mostLookedAt })
   const attention: Attention = {
+    tiny: recent.flatMap(({ payment }) => (!shop.minimumUsd && isTiny(payment.usdValue) ? [payment] : [])),
     exceptions: yield* countOpen(reader, owner, mostExceptions),
     failing: yield* failingTargets(reader, owner, 1_000),
     behind: health.filter(({ ready }) => !ready),
@@ -264,7 +279,6 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     (yield* PasswordsRepo.ofPerson(reader, viewer.person)) !== undefined ||
     (yield* PasskeysRepo.list(reader, viewer.person)).length > 0
   const ways = yield* waysIn(reader, viewer, now)
-  const shop = yield* shopOf(reader, owner.account)
   const { currency = "USD", timezone = "UTC" } = shop
   const overview = yield* overviewOf(reader, { owner, networks: chains, timezone, now })
   const deliveriesSince = (since: number) =>
@@ -283,7 +297,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const waits = (yield* Uncollected)
     .waiting()
     .filter(({ account, mode }) => account === owner.account && mode === owner.mode)
-  const newest = yield* (yield* Payments).list(owner, { limit: mostNewest })
+  const newest = recent.slice(0, mostNewest)
   return framedReply(
     viewer,
     { section: "", title: "Home", isLive: true },

@@ -1,7 +1,12 @@
 /** The log of API requests: a list, and one of them. Read only. */
 import { Effect } from "effect"
+import { shopOf } from "../../Auth/ShopsRepo.ts"
+import { decimalsOn, isToken, wholeTokens } from "../../Domain/Currency.ts"
+import { isTiny, usdValueOf } from "../../Domain/Quote.ts"
 import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
+import { Prices } from "../../Quotes/Prices.ts"
 import type { Secrets } from "../../Secrets.ts"
+import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { Filters, Hidden, TextField } from "../components/Form.tsx"
@@ -16,7 +21,27 @@ import type { Viewer } from "../Viewer.ts"
 
 const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
 
-const Answer = ({ of: { errorCode, status } }: { readonly of: RequestLogRepo.LoggedRequest }) => (
+/** Says of a request that made a payment worth nearly nothing what its amount was more likely meant to be. */
+const tinyOf = Effect.fnUntraced(function* ({ owner }: Viewer) {
+  const { minimumUsd } = yield* shopOf(yield* Reader, owner.account)
+  const { chains } = yield* Settings
+  const { usd } = yield* Prices
+  return ({ method, mode, path, request, status }: RequestLogRepo.LoggedRequest) => {
+    if (minimumUsd !== undefined || `${method} ${path}` !== "POST /v1/payments" || status >= 400) return undefined
+    const { amount = "", chain = "", currency = "" }: Readonly<Record<string, string>> = JSON.parse(request ?? "{}")
+    const decimals = decimalsOn(chains, { chain, mode }, currency)
+    const price = isToken(currency) ? usd(currency) : undefined
+    if (decimals === undefined || price === undefined || !/^[0-9]{1,78}$/.test(amount)) return undefined
+    return isTiny(usdValueOf(BigInt(amount), decimals, price)) ? wholeTokens(currency, decimals) : undefined
+  }
+})
+
+interface AnswerProps {
+  readonly of: RequestLogRepo.LoggedRequest
+  readonly meant: string | undefined
+}
+
+const Answer = ({ meant, of: { errorCode, status } }: AnswerProps) => (
   <>
     <Status of={String(status)} tone={status >= 500 ? "bad" : status >= 400 ? "warning" : "good"} />
     {errorCode === null ? null : (
@@ -25,15 +50,17 @@ const Answer = ({ of: { errorCode, status } }: { readonly of: RequestLogRepo.Log
         <code>{errorCode}</code>
       </>
     )}
+    {meant === undefined ? null : <small class="muted"> worth less than 0.01 USD: {meant}</small>}
   </>
 )
 
 interface RequestTableProps {
   readonly viewer: Viewer
   readonly requests: ReadonlyArray<RequestLogRepo.LoggedRequest>
+  readonly tiny: Effect.Effect.Success<ReturnType<typeof tinyOf>>
 }
 
-const RequestTable = ({ requests, viewer }: RequestTableProps) => (
+const RequestTable = ({ requests, tiny, viewer }: RequestTableProps) => (
   <Table
     caption="API requests, newest first"
     rows={requests}
@@ -45,7 +72,7 @@ const RequestTable = ({ requests, viewer }: RequestTableProps) => (
         name: "Request",
         cell: ({ method, path }) => `${method} ${path}`
       },
-      { name: "Answer", cell: (request) => <Answer of={request} /> },
+      { name: "Answer", cell: (request) => <Answer of={request} meant={tiny(request)} /> },
       {
         name: "Key",
         minor: true,
@@ -61,7 +88,7 @@ const RequestTable = ({ requests, viewer }: RequestTableProps) => (
   />
 )
 
-const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
+const list: PortalHandler<Prices | Reader | Secrets | Settings> = (viewer, { query }) =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const key = textOf(query, "key")
@@ -95,14 +122,16 @@ const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
           <TextField of={of} name="id" label="Request id" placeholder="req_…" />
           <TextField of={of} name="key" label="Key id" placeholder="key_…" />
         </Filters>
-        {page.rows === undefined ? null : <RequestTable viewer={viewer} requests={page.rows} />}
+        {page.rows === undefined ? null : (
+          <RequestTable viewer={viewer} requests={page.rows} tiny={yield* tinyOf(viewer)} />
+        )}
         {page.paging}
       </>,
       page.rows === undefined ? 400 : 200
     )
   })
 
-const one: PortalHandler<Reader> = (viewer, { params }) =>
+const one: PortalHandler<Prices | Reader | Settings> = (viewer, { params }) =>
   Effect.gen(function* () {
     const request = yield* RequestLogRepo.byId(yield* Reader, viewer.owner, params.id ?? "")
     if (request === undefined) return missing(viewer, "/requests", "request")
@@ -113,7 +142,7 @@ const one: PortalHandler<Reader> = (viewer, { params }) =>
         <section class="card">
           <Facts
             of={{
-              Answer: <Answer of={request} />,
+              Answer: <Answer of={request} meant={(yield* tinyOf(viewer))(request)} />,
               "Request id": <code>{request.id}</code>,
               Key: (
                 <a href={pathOf(viewer, `/keys/${request.key}`)}>
@@ -142,7 +171,7 @@ const one: PortalHandler<Reader> = (viewer, { params }) =>
     )
   })
 
-export const requestRoutes: ReadonlyArray<PortalRoute<Reader | Secrets>> = [
+export const requestRoutes: ReadonlyArray<PortalRoute<Prices | Reader | Secrets | Settings>> = [
   { method: "GET", path: "/requests", role: "viewer", handle: list },
   { method: "GET", path: "/requests/:id", role: "viewer", handle: one }
 ]

@@ -30,6 +30,7 @@ const labels = {
   contact: "Contact",
   timezone: "Time zone",
   currency: "Currency",
+  minimumUsd: "Least worth of a payment, USD",
   frameOrigins: "Sites that may embed it"
 }
 
@@ -152,6 +153,13 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             name="currency"
             label={labels.currency}
             options={Fiat.literals.map((fiat) => [fiat, fiat])}
+          />
+          <h2>Payments</h2>
+          <TextField
+            of={form}
+            name="minimumUsd"
+            label={labels.minimumUsd}
+            hint="Such as 1 or 0.50: the API refuses an amount that is worth less, which is one in whole tokens more often than not. Leave blank to take any."
           />
         </PostForm>
       </div>

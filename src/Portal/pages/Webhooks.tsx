@@ -222,8 +222,10 @@ const create: PortalHandler<Needs> = (viewer, { form }) => {
   const id = EndpointId.make(textOf(form, "id"), true)
   return act(viewer, registerEndpoint, {
     ...{ form, fields: ["url", "events", "secret"], given: { ...viewer.owner, id } },
-    done: ({ secret }) =>
-      secretPage(viewer, id, { secret: Redacted.make(secret), formerUntil: undefined, isFirst: true }),
+    done: ({ id: made, secret }) => {
+      const shown = { secret: Redacted.make(secret), formerUntil: undefined, isFirst: true }
+      return secretPage(viewer, EndpointId.make(made, true), shown)
+    },
     refused: (problems) => newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422),
     on: { ChangeRefused: urlProblem, EndpointExists: () => usedUp(viewer, id), QuotaExceeded: () => quotaProblem }
   })

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
-import { errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
+import { errorBodies, errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
 import { alternatives, count, idPattern, must, text } from "../../lib/annotations.ts"
 import { cursorParameter, limitParameter, momentParameter } from "../../lib/parameters.ts"
@@ -91,7 +91,7 @@ export const DeliveriesApi = HttpApiGroup.make("deliveries")
     HttpApiEndpoint.get("list", "/v1/deliveries")
       .setUrlParams(ListDeliveriesQuery)
       .addSuccess(DeliveryPage)
-      .addError(errorBody("INVALID_CURSOR"))
+      .addError(errorBodies("NOT_FOUND", "INVALID_CURSOR"))
       .annotate(RequiredPermission, "webhooks:read")
   )
   .add(
@@ -105,8 +105,7 @@ export const DeliveriesApi = HttpApiGroup.make("deliveries")
     HttpApiEndpoint.post("redeliverSome", "/v1/deliveries/redeliver")
       .setPayload(RedeliverSomeBody)
       .addSuccess(RedeliveredSome)
-      .addError(errorBody("INVALID_CURSOR"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBodies("NOT_FOUND", "INVALID_CURSOR", "QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
@@ -115,12 +114,9 @@ export const DeliveriesApi = HttpApiGroup.make("deliveries")
       .setPath(Path)
       .setPayload(RedeliverBody)
       .addSuccess(Redelivered)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("ENDPOINT_DELETED"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(errorBodies("NOT_FOUND", "ENDPOINT_DELETED", "QUOTA_EXCEEDED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "webhooks:write")
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)

@@ -5,14 +5,20 @@ import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { type Db, execute, Tx } from "../../Sql.ts"
 
-interface EndpointRow extends Omit<Endpoint, "events"> {
+interface EndpointRow extends Omit<Endpoint, "events" | "formerSecretUntil"> {
   /** As JSON. */
   readonly events: string
+  readonly formerSecretUntil: number | null
 }
 
-const columns = "id, account_id AS account, mode, url, events, created_at AS createdAt"
+const columns =
+  "id, account_id AS account, mode, url, events, created_at AS createdAt, previous_until AS formerSecretUntil"
 
-const fromRow = (row: EndpointRow): Endpoint => ({ ...row, events: JSON.parse(row.events) })
+const fromRow = ({ events, formerSecretUntil, ...row }: EndpointRow): Endpoint => ({
+  ...row,
+  events: JSON.parse(events),
+  formerSecretUntil: formerSecretUntil ?? undefined
+})
 
 /** A signing secret and, during a rotation, the one before it, which also signs until then (Unix milliseconds). Sealed. */
 export interface SealedPair {

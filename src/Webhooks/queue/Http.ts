@@ -1,16 +1,16 @@
 import { Clock, Context, Effect } from "effect"
 import { type Owner, QuotaExceeded } from "../../Domain/Account.ts"
-import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
+import { ApiError, invalid, mustFind, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import type { ApiKey } from "../../Domain/ApiKey.ts"
 import { type DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
-import { invalidCursor, makeCursors, pageOf } from "../../Http/cursor.ts"
+import { makeCursors, pageOf, placeAt } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
 import { defaultPageSize } from "../../lib/parameters.ts"
 import { audited, keyActor } from "../../Operations/auditLog.ts"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
-import { Reader, Tx, Writer } from "../../Sql.ts"
+import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
 import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
@@ -62,17 +62,19 @@ const targetOf = Effect.fnUntraced(function* (owner: Owner, to: string | undefin
   ])
 })
 
+/** Deliveries of a deleted endpoint can still be read, and sent to another one. */
+const mustKnow = (db: Db, { account, mode }: Owner, endpoint: string | undefined) =>
+  endpoint === undefined
+    ? Effect.void
+    : Effect.flatMap(EndpointsRepo.ownerOf(db, endpoint), (found) =>
+        found?.owner.account === account && found.owner.mode === mode ? Effect.void : notFound("webhook endpoint")
+      )
+
 export const deliveryHandlers = Effect.gen(function* () {
   const reader = yield* Reader
   const cursors = makeCursors(yield* Secrets)
   const services = yield* Effect.context<DeliveryBell | Settings | Writer>()
   const writer = Context.get(services, Writer)
-
-  const placeOf = (cursor: string | undefined, owner: Owner, list: string) => {
-    if (cursor === undefined || cursor === "") return Effect.succeed(undefined)
-    const place = cursors.decode(cursor, owner, list)
-    return place === undefined ? invalidCursor : Effect.succeed(place)
-  }
 
   const administer = <A, E>(
     key: ApiKey,
@@ -91,6 +93,7 @@ export const deliveryHandlers = Effect.gen(function* () {
   const handlers: Handlers<typeof DeliveriesApi> = {
     list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
       Effect.gen(function* () {
+        yield* mustKnow(reader, key, filters.endpoint)
         const statuses = filters.status === undefined ? DeliveryStatus.literals : [filters.status]
         const selections = statuses.map((status) => selectionOf(key, filters, status))
         const page = yield* pageOf(cursors, {
@@ -98,34 +101,30 @@ export const deliveryHandlers = Effect.gen(function* () {
           placeOf: (delivery: LogRepo.LoggedDelivery) => delivery,
           read: (before, most) => LogRepo.list(reader, selections, most, before)
         })
-        if (page === undefined) return yield* invalidCursor
         return answer({ data: page.rows.map(deliveryObject), cursor: page.next ?? null })
       }),
 
     get: ({ key, path: { id } }) =>
-      Effect.gen(function* () {
-        const delivery = yield* LogRepo.ofOwner(reader, key, id)
-        return delivery === undefined
-          ? yield* notFound("delivery")
-          : answer({ ...deliveryObject(delivery), attempts: delivery.attempts.map(attemptObject) })
-      }),
+      Effect.map(mustFind("delivery", LogRepo.ofOwner(reader, key, id)), (delivery) =>
+        answer({ ...deliveryObject(delivery), attempts: delivery.attempts.map(attemptObject) })
+      ),
 
     redeliver: ({ key, path: { id }, payload: { to }, storeReplay }) =>
       Effect.gen(function* () {
-        if ((yield* LogRepo.ofOwner(reader, key, id)) === undefined) return yield* notFound("delivery")
+        yield* mustFind("delivery", LogRepo.ofOwner(reader, key, id))
         const commitWith = storeReplayAs(storeReplay, ({ id, result }: Ordered) => answer({ id, result }))
-        const ordered = yield* administer(key, { delivery: id, to }, redeliver(key, id, targetOf(key, to), commitWith))
-        if (ordered === undefined) return yield* notFound("delivery")
-        const { result } = ordered
-        if (result !== "refused") return answer({ id: ordered.id, result })
+        const order = administer(key, { delivery: id, to }, redeliver(key, id, targetOf(key, to), commitWith))
+        const { id: sent, result } = yield* mustFind("delivery", order)
+        if (result !== "refused") return answer({ id: sent, result })
         return yield* to === undefined ? endpointDeleted : kindNotNamed
       }),
 
     redeliverSome: ({ key, payload: { cursor, to, ...filters }, storeReplay }) =>
       Effect.gen(function* () {
+        yield* mustKnow(reader, key, filters.endpoint)
         const chosen = { ...filters, status: filters.status ?? ("failing" as const) }
         const list = listOf(`redeliver ${to ?? ""}`, chosen)
-        const begin = yield* placeOf(cursor, key, list)
+        const begin = yield* placeAt(cursors, key, list, cursor)
         // Deliveries that are added, with `to`, are not of the range: it ends where its first request began.
         const until =
           begin?.until ?? Math.min(chosen.createdBefore ?? Number.POSITIVE_INFINITY, yield* Clock.currentTimeMillis)

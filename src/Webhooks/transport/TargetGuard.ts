@@ -158,7 +158,7 @@ export interface Target {
 
 const maxLength = 2048
 
-const notPublic = new TargetRefused({ reason: "target is not a public address" })
+const notPublic = new TargetRefused({ reason: "target is not a public address: tilld listen forwards events to one" })
 
 /** `localhost` and its subdomains are not passed to a resolver: RFC 6761, section 6.3. */
 const isLocalhost = (host: string) => host === "localhost" || host.endsWith(".localhost")

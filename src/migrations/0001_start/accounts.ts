@@ -25,6 +25,7 @@ export const accounts = [
     contact TEXT,
     timezone TEXT,
     currency TEXT,
+    minimum_usd TEXT,
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 

@@ -107,6 +107,7 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     expect(exception).toEqual({
       id: expect.stringMatching(/^exc_[A-Za-z0-9_-]{22}$/),
       payment: payment.id,
+      merchantRef: expect.any(String),
       kind: "late",
       chain: "base",
       currency: "USDC",

@@ -46,6 +46,7 @@ test("an exception's event shows the sender, the money, and its payment with all
   const exception = {
     id: (yield* exceptionOf(id)).id,
     payment: id,
+    merchantRef: event?.data.merchantRef,
     kind: "late",
     chain: "base",
     currency: "ETH",

@@ -31,7 +31,7 @@ const judge = (url: string) =>
 
 const passesText = (url: string) => Effect.map(TargetGuard, (guard) => Either.isRight(guard.check(url)))
 
-const notPublic = "target is not a public address"
+const notPublic = "target is not a public address: tilld listen forwards events to one"
 
 // The property below judges every block in every spelling of its addresses; here is what else a URL can hold.
 it.effect.each<[string, string]>([

@@ -60,7 +60,8 @@ export const keys: ReadonlyArray<Case<Shop>> = [
     "without a valid key in X-API-Key a request is answered 401 with exactly code and message",
     function* ({ ask, askUnknown, daemon, newKey, run }) {
       const missing = yield* askUnknown("GET", "/v1/payments")
-      const text = "The API key is missing: send it in the X-API-Key header."
+      const text =
+        "The API key is missing: send it in the X-API-Key header. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create."
       expect([missing.status, missing.body]).toEqual([401, unauthorized(text)])
       const elsewhere = yield* askUnknown("GET", `/v1/webhooks?api_key=${daemon.key}`, {
         headers: { authorization: `Bearer ${daemon.key}` }
@@ -72,7 +73,9 @@ export const keys: ReadonlyArray<Case<Shop>> = [
         const { body, status } = yield* ask("POST", "/v1/quotes", { key, json: {} })
         expect([status, body]).toEqual([
           401,
-          unauthorized("The API key is invalid, revoked or has expired: tilld keys list shows the keys that there are.")
+          unauthorized(
+            "The API key is invalid, revoked or has expired. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create."
+          )
         ])
       }
       expect((yield* ask("GET", "/v1/payments", { key: daemon.key })).status).toBe(200)
@@ -133,7 +136,7 @@ export const keys: ReadonlyArray<Case<Shop>> = [
         ["/v1/webhooks", "webhooks:read"]
       ] as const) {
         const { body, headers, status } = yield* ask("GET", path, { key })
-        const message = `The API key lacks the permission ${permission}: ask the operator for a key that has it (tilld keys create --permissions).`
+        const message = `The API key lacks the permission ${permission}: use a key that has it. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create --permissions.`
         const requestId = headers["x-request-id"]
         expect([status, body]).toEqual([403, { error: { code: "FORBIDDEN", message, requestId } }])
       }

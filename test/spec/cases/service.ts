@@ -11,7 +11,7 @@ const paths = [
   { path: "/v1/payments/pay_x", allow: "GET, HEAD, PATCH" },
   { path: "/v1/payments/pay_x/cancel", allow: "POST" },
   { path: "/v1/webhooks", allow: "GET, HEAD, POST" },
-  { path: "/v1/webhooks/wh_x", allow: "DELETE, PATCH" }
+  { path: "/v1/webhooks/wh_x", allow: "DELETE, GET, HEAD, PATCH" }
 ]
 
 export const service: ReadonlyArray<Case<Shop>> = [
