@@ -131,10 +131,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
       )
 
       /** The worth of a payment now, USD; undefined while no price is known. */
-      const usdValue = ({ amount, currency }: CreatePayment, token: Payment["token"]): string | undefined => {
+      const usdValue = ({ amount, currency }: CreatePayment, decimals: number): string | undefined => {
         const price = prices.usd(currency)
-        // An operator's own chain may have a token with other decimals.
-        return price === undefined ? undefined : usdValueOf(amount, token?.decimals ?? decimalsOf[currency], price)
+        return price === undefined ? undefined : usdValueOf(amount, decimals, price)
       }
 
       const offerProblems = (mode: Mode, { chain, currency }: CreatePayment) => {
@@ -174,12 +173,10 @@ export class Payments extends Context.Tag("tilld/Payments")<
             refuseDuplicate(owner, request.merchantRef)
           )
           const token = tokens.offered({ chain: request.chain, mode: owner.mode }, request.currency)
-          const worth = usdValue(request, token)
-          yield* refuseTooLittle(
-            owner,
-            worth,
-            wholeTokens(request.currency, token?.decimals ?? decimalsOf[request.currency])
-          )
+          // An operator's own chain may have a token with other decimals.
+          const decimals = token?.decimals ?? decimalsOf[request.currency]
+          const worth = usdValue(request, decimals)
+          yield* refuseTooLittle(owner, worth, wholeTokens(request.currency, decimals))
           const source = yield* addresses.take(owner)
           const { address } = source
           const payment = yield* Repo.insert(

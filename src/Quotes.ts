@@ -315,9 +315,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         return refusal === undefined ? stored.id : yield* refusal
       })
 
-      const get = (owner: Owner, id: string) => Effect.map(Repo.byOwner(reader, owner, id), (stored) => stored?.quote)
-
-      return { create, get, lock }
+      return { create, lock, get: (owner, id) => Effect.map(Repo.byOwner(reader, owner, id), (one) => one?.quote) }
     })
   )
 }

@@ -1,6 +1,6 @@
 /** The pages of the reference: their list, one for each group of operations, errors, and what all requests share. */
 
-import { type ErrorCode, errorCodes, statusOf } from "../Domain/ApiError.ts"
+import { errorCodes, statusOf } from "../Domain/ApiError.ts"
 import { exampleError, meanings } from "./errors.ts"
 import { code, fields, type Html, html, inline, named, nothing, prose, sections, typeName } from "./html.ts"
 import {
@@ -21,25 +21,20 @@ const isError = (name: string): boolean => errorCodes.some((code) => code === na
 
 const shown = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
-const examplesOf = ({ examples = {} }: MediaType): Html =>
-  html`${Object.entries(examples).map(
-    ([name, { summary = name, value }]) =>
-      html`<figure><figcaption>${summary}</figcaption>${code(shown(value))}</figure>`
-  )}`
-
-/** The same, each folded: they repeat what is said elsewhere. */
-const foldedExamples = ({ examples = {} }: MediaType): Html =>
-  html`${Object.entries(examples).map(
-    ([name, { summary = name, value }]) =>
-      html`<details class="answer"><summary>Example: ${summary}</summary>${code(shown(value))}</details>`
+/** Examples are folded where they repeat what is said elsewhere. */
+const examplesOf = ({ examples = {} }: MediaType, isFolded: boolean): Html =>
+  html`${Object.entries(examples).map(([name, { summary = name, value }]) =>
+    isFolded
+      ? html`<details class="answer"><summary>Example: ${summary}</summary>${code(shown(value))}</details>`
+      : html`<figure><figcaption>${summary}</figcaption>${code(shown(value))}</figure>`
   )}`
 
 /** Where the fields of a body are. */
 const schemaLink = ({ schema }: MediaType): Html =>
   schema.$ref === undefined ? nothing : html`<p><a href="#${nameOf(schema.$ref)}">${nameOf(schema.$ref)}</a></p>`
 
-const bodies = (content: Readonly<Record<string, MediaType>>, examples: (media: MediaType) => Html): Html =>
-  html`${Object.values(content).map((media) => html`${schemaLink(media)}${examples(media)}`)}`
+const bodies = (content: Readonly<Record<string, MediaType>>, isFolded: boolean): Html =>
+  html`${Object.values(content).map((media) => html`${schemaLink(media)}${examplesOf(media, isFolded)}`)}`
 
 /** The headers of a response, without those that nearly all have, which are described in one place. */
 const headersOf = (components: Components, { headers = {} }: Response): Html => {
@@ -67,7 +62,7 @@ const answer = (components: Components, status: string, response: Response): Htm
   return html`<details class="answer"><summary><span class="status">${status}</span> ${title}</summary>${headersOf(
     components,
     response
-  )}${bodies(Object.fromEntries(media), examplesOf)}</details>`
+  )}${bodies(Object.fromEntries(media), false)}</details>`
 }
 
 const parametersOf = (components: Components, { parameters = [] }: OperationObject): Html => {
@@ -96,15 +91,16 @@ const command = (server: string, method: string, path: string, operation: Operat
   ].join(" \\\n  ")
 }
 
-const link = (code: ErrorCode): Html => html`${statusOf[code]} <a href="#error-${code}"><code>${code}</code></a>`
-
 /** The codes that an operation can answer with: each has an example by its name. */
 const errorsOf = (components: Components, { responses }: OperationObject): Html => {
   const media = Object.values(responses).flatMap((each) =>
     Object.values(resolve(components, "responses", each).content ?? {})
   )
   const codes = errorCodes.filter((code) => media.some(({ examples = {} }) => code in examples))
-  return html`<h3>Errors</h3><p class="headers">${codes.map((code, i) => html`${i === 0 ? "" : ", "}${link(code)}`)}</p>`
+  const links = codes.map(
+    (code, i) => html`${i === 0 ? "" : ", "}${statusOf[code]} <a href="#error-${code}"><code>${code}</code></a>`
+  )
+  return html`<h3>Errors</h3><p class="headers">${links}</p>`
 }
 
 /** An operation that tilld serves. */
@@ -118,7 +114,7 @@ const operationHtml = (
   return html`<p class="route"><span class="method">${method.toUpperCase()}</span> <code>${path}</code></p>
 ${prose(description)}
 ${parametersOf(components, operation)}
-${requestBody === undefined ? nothing : html`<h3>Body</h3>${bodies(requestBody.content, foldedExamples)}`}
+${requestBody === undefined ? nothing : html`<h3>Body</h3>${bodies(requestBody.content, true)}`}
 <h3>With curl</h3>${code(command(servers[0]?.url ?? "", method, path, operation))}
 <h3>Answers</h3>
 ${Object.entries(responses).map(([status, each]) => answer(components, status, resolve(components, "responses", each)))}
@@ -129,7 +125,7 @@ ${errorsOf(components, operation)}`
 const eventHtml = (kind: string, { description, requestBody }: OperationObject): Html =>
   html`<p class="route"><span class="method">EVENT</span> <code>${kind}</code></p>
 ${prose(description)}
-${Object.values(requestBody?.content ?? {}).map(foldedExamples)}`
+${Object.values(requestBody?.content ?? {}).map((media) => examplesOf(media, true))}`
 
 /** A part of a page with a heading, which a search finds. Links to an `#id` of another page are not resolved yet. */
 export interface Part {

@@ -1,7 +1,9 @@
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Schema } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { ApiError } from "../Domain/ApiError.ts"
+import { defaultPageSize } from "../lib/parameters.ts"
 import type { SecretsShape } from "../Secrets.ts"
+import { answer } from "./Handler.ts"
 
 export const invalidCursor = new ApiError({
   code: "INVALID_CURSOR",
@@ -46,9 +48,9 @@ export interface PageOptions<Row, E, R> {
   readonly owner: Owner
   /** Names the list with its filters, to which a cursor is bound. */
   readonly list: string
-  /** Empty on the first page. */
-  readonly cursor: string
-  readonly limit: number
+  /** Empty or absent on the first page. */
+  readonly cursor?: string | undefined
+  readonly limit?: number | undefined
   readonly placeOf: (row: Row) => Place
   /** Reads at most `limit` rows behind a place. */
   readonly read: (after: Place | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, E, R>
@@ -63,7 +65,7 @@ export const placeAt = ({ decode }: Cursors, owner: Owner, list: string, cursor 
 /** A page of a list, and the cursor of the next one unless it is the last. */
 export const pageOf = <Row, E, R>(
   cursors: Cursors,
-  { cursor, limit, list, owner, placeOf, read }: PageOptions<Row, E, R>
+  { cursor, limit = defaultPageSize, list, owner, placeOf, read }: PageOptions<Row, E, R>
 ) =>
   Effect.gen(function* () {
     const after = yield* placeAt(cursors, owner, list, cursor)
@@ -73,3 +75,25 @@ export const pageOf = <Row, E, R>(
     const last = found.length > limit ? rows.at(-1) : undefined
     return { rows, next: last && cursors.encode(placeOf(last), owner, list) }
   })
+
+/** A page of a list of the API. A row may have no object there. */
+export const answerPage = <Row, Body, E, R>(
+  cursors: Cursors,
+  objectsOf: (row: Row) => Body | ReadonlyArray<Body>,
+  options: PageOptions<Row, E, R>
+) =>
+  Effect.map(pageOf(cursors, options), ({ next, rows }) =>
+    answer({ data: rows.flatMap(objectsOf), cursor: next ?? null })
+  )
+
+/** Its schema. `what`: the rows, in the plural. */
+export const pageSchema = <Row, I>(
+  identifier: string,
+  what: string,
+  row: Schema.Schema<Row, I>,
+  next = "Asks for the next page; null at the end."
+) =>
+  Schema.Struct({
+    data: Schema.Array(row).annotations({ description: "Newest first." }),
+    cursor: Schema.NullOr(Schema.String).annotations({ description: next })
+  }).annotations({ identifier, description: `A page of ${what}.` })

@@ -16,8 +16,9 @@ import {
   paymentDefaults,
   referenceOf
 } from "../Domain/Payment.ts"
+import { pageSchema } from "../Http/cursor.ts"
 import { alternatives, count, inLog, must, text } from "../lib/annotations.ts"
-import { cursorParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
+import { choiceParameter, cursorParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../lib/Url.ts"
 
 const optional = { exact: true } as const
@@ -130,10 +131,6 @@ export const CreatePaymentBody = Schema.Struct({
   quoteId: Schema.optionalWith(QuoteId, optional)
 }).annotations({ identifier: "CreatePayment", description: "What is to be paid. Unknown fields are refused." })
 
-const Status = must(`be ${alternatives(PaymentStatus.literals)}`, PaymentStatus, {
-  about: "Only payments in this status; `pending` does not include `detecting`"
-})
-
 /** In EIP-55 form once decoded. */
 const Address = must(
   "be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum",
@@ -149,14 +146,12 @@ const Address = must(
 )
 
 /** In lower case once decoded. */
-const Sender = must(
-  "be an address: 0x and 40 hexadecimal digits",
-  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/), Schema.compose(Schema.Lowercase)),
-  {
-    about: "Only payments that this address sent something to",
-    json: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" }
-  }
-)
+export const plainAddress = (about: string) =>
+  must(
+    "be an address: 0x and 40 hexadecimal digits",
+    Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/), Schema.compose(Schema.Lowercase)),
+    { about, json: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" } }
+  )
 
 const mostTerms = 10
 
@@ -182,27 +177,27 @@ const Search = must("be given once, and not be empty", Schema.String.pipe(Schema
 })
 
 /** In lower case once decoded. */
-const TransactionHash = must(
-  "be the hash of a transaction: 0x and 64 hexadecimal digits",
-  Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/), Schema.compose(Schema.Lowercase)),
-  {
-    about:
-      "Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since",
-    json: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" }
-  }
-)
+export const transactionHash = (about: string) =>
+  must(
+    "be a transaction's hash: 0x and 64 hexadecimal digits",
+    Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/), Schema.compose(Schema.Lowercase)),
+    // It has the form of a private key.
+    { about, json: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" }, log: "hidden" }
+  )
 
 /** The query of `GET /v1/payments`. */
 export const ListPaymentsQuery = Schema.Struct({
-  status: Schema.optionalWith(Status, optional),
-  chain: Schema.optionalWith(
-    must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "Only payments on this chain" }),
-    optional
-  ),
+  status: choiceParameter(PaymentStatus, "Only payments in this status; `pending` does not include `detecting`"),
+  chain: choiceParameter(ChainName, "Only payments on this chain"),
   merchantRef: Schema.optionalWith(merchantRef("Only the payment with this reference"), optional),
   address: Schema.optionalWith(Address, optional),
-  txHash: Schema.optionalWith(TransactionHash, optional),
-  from: Schema.optionalWith(Sender, optional),
+  txHash: Schema.optionalWith(
+    transactionHash(
+      "Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since"
+    ),
+    optional
+  ),
+  from: Schema.optionalWith(plainAddress("Only payments that this address sent something to"), optional),
   metadata: Schema.optionalWith(MetadataTerms, optional),
   search: Schema.optionalWith(Search, optional),
   createdAfter: momentParameter("Only payments created at this time or later"),
@@ -229,11 +224,7 @@ export const ChangePaymentBody = Schema.Struct({ metadata: MetadataChange }).ann
   description: "What of a payment is changed. Unknown fields are refused."
 })
 
-/** Newest first. `cursor` asks for the next page; null at the end. */
-export const PaymentPage = Schema.Struct({
-  data: Schema.Array(AccountedPayment).annotations({ description: "Newest first." }),
-  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
-}).annotations({ identifier: "PaymentPage", description: "A page of payments." })
+export const PaymentPage = pageSchema("PaymentPage", "payments", AccountedPayment)
 
 const Payable = Schema.Struct({
   currency: PaymentCurrency.annotations({ description: "Symbol of the token." }),

@@ -4,11 +4,10 @@ import type { Mode } from "../Domain/Chain.ts"
 import type { Accounted } from "../Domain/Event.ts"
 import type { PaymentNotPending } from "../Domain/Payment.ts"
 import { accountedObject } from "../Events/paymentObject.ts"
-import { makeCursors, pageOf } from "../Http/cursor.ts"
+import { answerPage, makeCursors } from "../Http/cursor.ts"
 import { answer, type Handlers, sharedAnswer, storeReplayAs } from "../Http/Handler.ts"
 import { revalidated } from "../Http/HttpReply.ts"
 import { alternatives } from "../lib/annotations.ts"
-import { defaultPageSize } from "../lib/parameters.ts"
 import { audited, keyActor } from "../Operations/auditLog.ts"
 import { type Created, type CreateError, type NotOffered, Payments, payableOn } from "../Payments.ts"
 import { Secrets } from "../Secrets.ts"
@@ -104,14 +103,11 @@ export const paymentHandlers = Effect.gen(function* () {
 
     get: ({ key, path }) => Effect.map(mustFind("payment", payments.get(key, path.id)), read),
 
-    list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
-      Effect.gen(function* () {
-        const page = yield* pageOf(cursors, {
-          ...{ owner: key, list: listOf(filters), cursor, limit },
-          placeOf: ({ payment }: Accounted) => payment,
-          read: (after, most) => payments.list(key, { ...filters, limit: most, after })
-        })
-        return answer({ data: page.rows.map(accounted), cursor: page.next ?? null })
+    list: ({ key, query: { cursor, limit, ...filters } }) =>
+      answerPage(cursors, accounted, {
+        ...{ owner: key, list: listOf(filters), cursor, limit },
+        placeOf: ({ payment }) => payment,
+        read: (after, most) => payments.list(key, { ...filters, limit: most, after })
       }),
 
     change: ({ key, path: { id }, payload: { metadata }, storeReplay }) => {
@@ -123,10 +119,8 @@ export const paymentHandlers = Effect.gen(function* () {
           MetadataRefused: ({ message }) => invalid([{ path: "metadata", message }])
         })
       )
-      return Effect.provideService(
-        audited(keyActor(key), { act: "payments metadata", detail: { id, keys } }, () => work),
-        Writer,
-        writer
+      return audited(keyActor(key), { act: "payments metadata", detail: { id, keys } }, () => work).pipe(
+        Effect.provideService(Writer, writer)
       )
     },
 

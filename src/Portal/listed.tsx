@@ -1,5 +1,4 @@
 import { Effect, Option, Stream } from "effect"
-import { ApiError } from "../Domain/ApiError.ts"
 import { invalidCursor, makeCursors, type PageOptions, pageOf } from "../Http/cursor.ts"
 import type { HttpReply, Pieces } from "../Http/HttpReply.ts"
 import { betweenParts } from "../Http/parts.ts"
@@ -12,7 +11,7 @@ import { pageSize, withQuery } from "./query.ts"
 import { pathOf } from "./route.ts"
 import type { Viewer } from "./Viewer.ts"
 
-interface ListOptions<Row, E, R> extends Pick<PageOptions<Row, E, R>, "placeOf" | "read"> {
+interface ListOptions<Row, R> extends Pick<PageOptions<Row, StoreUnavailable, R>, "placeOf" | "read"> {
   /** The list's page, below the account's. */
   readonly path: string
   /** Its parameters, to which a cursor is bound. */
@@ -21,19 +20,14 @@ interface ListOptions<Row, E, R> extends Pick<PageOptions<Row, E, R>, "placeOf" 
 }
 
 /** The page of a list that the query's cursor names: its rows, undefined for a cursor of another list, and what is below them. */
-export const listed = <Row, E, R>(viewer: Viewer, { filters, path, query, ...list }: ListOptions<Row, E, R>) =>
+export const listed = <Row, R>(viewer: Viewer, { filters, path, query, ...list }: ListOptions<Row, R>) =>
   Effect.gen(function* () {
     const here = pathOf(viewer, path)
     const cursor = query.get("cursor")?.trim() ?? ""
     const page = yield* pageOf(makeCursors(yield* Secrets), {
       ...{ owner: viewer.owner, list: JSON.stringify(["portal", path, Object.entries(filters).sort()]) },
       ...{ cursor, limit: pageSize, ...list }
-    }).pipe(
-      Effect.catchIf(
-        (error): error is Extract<typeof error, ApiError> => error instanceof ApiError,
-        () => Effect.void
-      )
-    )
+    }).pipe(Effect.catchTag("ApiError", () => Effect.void))
     const isFirst = cursor === ""
     const paging =
       page === undefined ? (

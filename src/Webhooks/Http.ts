@@ -66,15 +66,11 @@ export const webhookHandlers = Effect.gen(function* () {
     change: ({ key, path: { id }, payload: { overlapSeconds, ...change }, storeReplay: remember }) =>
       Effect.gen(function* () {
         if (Object.keys(change).length === 0) return yield* invalid([{ path: "", message: nothingToChange }])
-        if (overlapSeconds !== undefined && change.secret === undefined) {
+        const { events, secret, url } = change
+        if (overlapSeconds !== undefined && secret === undefined) {
           return yield* invalid([{ path: "overlapSeconds", message: "must come with a secret" }])
         }
-        const detail = {
-          endpoint: id,
-          host: loggedHost(change.url),
-          events: change.events,
-          secret: change.secret && "replaced"
-        }
+        const detail = { endpoint: id, host: loggedHost(url), events, secret: secret && "replaced" }
         const overlap = overlapSeconds === undefined ? undefined : Duration.seconds(overlapSeconds)
         const work = () => webhooks.change(key, id, { ...change, overlap }, storeReplayAs(remember, shown))
         return yield* mustFind("webhook endpoint", administer(key, "webhooks change", detail, work)).pipe(
@@ -90,10 +86,7 @@ export const webhookHandlers = Effect.gen(function* () {
             SecretReplaced: Effect.die,
             SecretUnreadable: () =>
               invalid([
-                {
-                  path: "overlapSeconds",
-                  message: "must be 0: the stored secret is damaged, and cannot sign any longer"
-                }
+                { path: "overlapSeconds", message: "must be 0: the stored secret is damaged, and signs no longer" }
               ])
           })
         )

@@ -632,7 +632,7 @@ export interface ListPayments {
   readonly merchantRef?: string | undefined
   /** Only the payment with this address. Must be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum. */
   readonly address?: string | undefined
-  /** Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since. Must be the hash of a transaction: 0x and 64 hexadecimal digits. */
+  /** Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since. Must be a transaction's hash: 0x and 64 hexadecimal digits. */
   readonly txHash?: string | undefined
   /** Only payments that this address sent something to. Must be an address: 0x and 40 hexadecimal digits. */
   readonly from?: string | undefined

@@ -1,5 +1,5 @@
 import { Either, Schema } from "effect"
-import { must } from "./annotations.ts"
+import { alternatives, must } from "./annotations.ts"
 import { Moment } from "./moment.ts"
 
 /** A segment with invalid percent-encoding is left as it is: no id matches it. */
@@ -34,6 +34,19 @@ export const maxPageSize = 100
 export const defaultPageSize = 20
 
 const optional = { exact: true } as const
+
+/** One of several values. `about`: what it selects. */
+export const choiceParameter = <Values extends readonly [string, ...ReadonlyArray<string>]>(
+  values: Schema.Literal<[...Values]>,
+  about: string
+) => Schema.optionalWith(must(`be ${alternatives(values.literals)}`, values, { about }), optional)
+
+/** Any text: one that names nothing selects nothing. `about`: what it selects. */
+export const idParameter = (about: string, prefix: string) =>
+  Schema.optionalWith(
+    must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about, log: "hidden" }),
+    optional
+  )
 
 /** `what`: the rows, in the plural. */
 export const limitParameter = (what: string) =>

@@ -13,8 +13,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
     const api = yield* TestApi
     const paths = [
       ...["/v1", "/V1/payments", "//v1/payments", "/v1/", "/v1/v1", `/v1/payments${"/".repeat(9)}`].map((path) => [
-        path,
-        ""
+        path
       ]),
       ["/v1/payments/", ": it is /v1/payments"],
       ["/payments", ": it is /v1/payments"],
@@ -22,7 +21,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
       ["/v1/v1/v1/quotes/", ": it is /v1/quotes"],
       ["/healthz/", ": it is /healthz"]
     ] as const
-    for (const [path = "", right] of paths) {
+    for (const [path = "", right = ""] of paths) {
       const { body, headers, status } = yield* api.call("PUT", path, { body: tooLarge })
       expect(status, path).toBe(404)
       const message = `There is nothing at this path${right}.`

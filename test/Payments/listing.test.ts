@@ -14,7 +14,7 @@ const app = testApp({ chains: (["base", "polygon"] as const).map((chain) => test
 
 const limitRule = "must be an integer from 1 to 100"
 const addressRule = "must be an address: 0x and 40 hexadecimal digits, all in one case or with their EIP-55 checksum"
-const hashRule = "must be the hash of a transaction: 0x and 64 hexadecimal digits"
+const hashRule = "must be a transaction's hash: 0x and 64 hexadecimal digits"
 const termsRule = "must be metadata[KEY]=VALUE, with 10 different keys at most"
 const momentRule = "must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31"
 

@@ -77,6 +77,7 @@ it.live(
       expect(story.exceptions).toEqual([
         {
           id: "exc_1",
+          merchantRef: "order 1",
           kind: "late",
           chain: "base",
           mode: "test",

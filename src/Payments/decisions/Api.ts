@@ -2,13 +2,15 @@ import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
-import { errorBody, idempotencyErrors, withStatus } from "../../Domain/ApiError.ts"
+import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../../Domain/ApiError.ts"
 import { ChainName } from "../../Domain/Chain.ts"
 import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
 import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { RefundObject, RefundStatus } from "../../Domain/Refund.ts"
+import { pageSchema } from "../../Http/cursor.ts"
 import { alternatives, must, text } from "../../lib/annotations.ts"
-import { cursorParameter, limitParameter } from "../../lib/parameters.ts"
+import { choiceParameter, cursorParameter, idParameter, limitParameter } from "../../lib/parameters.ts"
+import { plainAddress, transactionHash } from "../Api.ts"
 
 const optional = { exact: true } as const
 
@@ -17,35 +19,13 @@ const Action = Schema.Literal("accept", "refund")
 
 /** The query of `GET /v1/exceptions`. */
 export const ListExceptionsQuery = Schema.Struct({
-  status: Schema.optionalWith(
-    must(`be ${alternatives(Status.literals)}`, Status, {
-      about: "Only those that are to be decided, or only those that are closed"
-    }),
-    optional
-  ),
-  kind: Schema.optionalWith(
-    must(`be ${alternatives(PublicExceptionKind.literals)}`, PublicExceptionKind, { about: "Only those of this kind" }),
-    optional
-  ),
-  chain: Schema.optionalWith(
-    must(`be ${alternatives(ChainName.literals)}`, ChainName, { about: "Only those of money on this chain" }),
-    optional
-  ),
-  payment: Schema.optionalWith(
-    must("be an id: pay_ and letters, digits, _ or -", Schema.String, { about: "Only those of this payment" }),
-    optional
-  ),
+  status: choiceParameter(Status, "Only those that are to be decided, or only those that are closed"),
+  kind: choiceParameter(PublicExceptionKind, "Only those of this kind"),
+  chain: choiceParameter(ChainName, "Only those of money on this chain"),
+  payment: idParameter("Only those of this payment", "pay"),
   limit: limitParameter("Exceptions"),
   cursor: cursorParameter
 })
-
-const hashOf = (about: string) =>
-  must(
-    "be a transaction's hash: 0x and 64 hexadecimal digits",
-    Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{64}$/), Schema.compose(Schema.Lowercase)),
-    // It has the form of a private key.
-    { about, json: { type: "string", pattern: "^0x[0-9a-fA-F]{64}$" }, log: "hidden" }
-  )
 
 const amountOf = (about: string) =>
   must("be a string of digits in the smallest unit of what came, without sign or leading zero", BaseUnits, {
@@ -70,7 +50,7 @@ export const ResolveBody = Schema.Struct({
     log: "shown"
   }),
   txHash: Schema.optionalWith(
-    hashOf(
+    transactionHash(
       "With `refund` the transaction that sends the money back, which is looked up on the chain. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations"
     ),
     optional
@@ -100,14 +80,11 @@ export const RefundBody = Schema.Struct({
     optional
   ),
   to: Schema.optionalWith(
-    must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/)), {
-      about: "Who gets it. Without `txHash`, the operator's `tilld sweep plan --refund` can send it there",
-      log: "hidden"
-    }),
+    plainAddress("Who gets it. Without `txHash`, the operator's `tilld sweep plan --refund` can send it there"),
     optional
   ),
   txHash: Schema.optionalWith(
-    hashOf("The transaction that sends it, which is looked up on the chain; it can be named later"),
+    transactionHash("The transaction that sends it, which is looked up on the chain; it can be named later"),
     optional
   ),
   reason: Schema.optionalWith(Note, optional)
@@ -115,32 +92,27 @@ export const RefundBody = Schema.Struct({
 
 /** The input of `PATCH /v1/refunds/:id`. */
 export const NameRefundBody = Schema.Struct({
-  txHash: hashOf("The transaction that sends it, of a refund without one, or whose one is not found")
+  txHash: transactionHash("The transaction that sends it, of a refund without one, or whose one is not found")
 }).annotations({ identifier: "NameRefund", description: "Which transaction a refund is. Unknown fields are refused." })
 
 /** The query of `GET /v1/refunds`. */
 export const ListRefundsQuery = Schema.Struct({
-  payment: Schema.optionalWith(
-    must("be an id: pay_ and letters, digits, _ or -", Schema.String, { about: "Only those of this payment" }),
-    optional
-  ),
-  status: Schema.optionalWith(
-    must(`be ${alternatives(RefundStatus.literals)}`, RefundStatus, { about: "Only those in this state" }),
-    optional
-  ),
+  payment: idParameter("Only those of this payment", "pay"),
+  status: choiceParameter(RefundStatus, "Only those in this state"),
   limit: limitParameter("Refunds"),
   cursor: cursorParameter
 })
 
-export const RefundPage = Schema.Struct({
-  data: Schema.Array(RefundObject).annotations({ description: "Newest first." }),
-  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
-}).annotations({ identifier: "RefundPage", description: "A page of refunds." })
+export const RefundPage = pageSchema("RefundPage", "refunds", RefundObject)
+export const ExceptionPage = pageSchema("ExceptionPage", "exceptions", ExceptionObject)
 
-export const ExceptionPage = Schema.Struct({
-  data: Schema.Array(ExceptionObject).annotations({ description: "Newest first." }),
-  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
-}).annotations({ identifier: "ExceptionPage", description: "A page of exceptions." })
+const decisionErrors = errorBodies(
+  "NOT_FOUND",
+  "EXCEPTION_RESOLVED",
+  "NOTHING_TO_REFUND",
+  "MONEY_NOT_CONFIRMED",
+  "QUOTA_EXCEEDED"
+)
 
 const Path = Schema.Struct({ id: text("Identifier of the exception: `exc_…`.") })
 
@@ -164,18 +136,12 @@ export const ExceptionsApi = HttpApiGroup.make("exceptions")
       .setPath(Path)
       .setPayload(ResolveBody)
       .addSuccess(ExceptionObject)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("EXCEPTION_RESOLVED"))
-      .addError(errorBody("NOTHING_TO_REFUND"))
-      .addError(errorBody("MONEY_NOT_CONFIRMED"))
-      .addError(errorBody("REFUND_UNDER_WAY"))
-      .addError(errorBody("TRANSACTION_NOT_PROVEN"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(decisionErrors)
+      .addError(errorBodies("REFUND_UNDER_WAY", "TRANSACTION_NOT_PROVEN"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)
 
 const RefundPath = Schema.Struct({ id: text("Identifier of the refund: `ref_…`.") })
@@ -186,11 +152,7 @@ export const RefundsApi = HttpApiGroup.make("refunds")
       .setPath(Schema.Struct({ id: text("Identifier of the payment: `pay_…`.") }))
       .setPayload(RefundBody)
       .addSuccess(withStatus(201, RefundObject))
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("EXCEPTION_RESOLVED"))
-      .addError(errorBody("NOTHING_TO_REFUND"))
-      .addError(errorBody("MONEY_NOT_CONFIRMED"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
+      .addError(decisionErrors)
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")
   )
@@ -213,8 +175,7 @@ export const RefundsApi = HttpApiGroup.make("refunds")
       .setPath(RefundPath)
       .setPayload(NameRefundBody)
       .addSuccess(RefundObject)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("REFUND_SETTLED"))
+      .addError(errorBodies("NOT_FOUND", "REFUND_SETTLED"))
       .addError(idempotencyErrors)
       .annotate(RequiredPermission, "exceptions:write")
   )
@@ -222,11 +183,8 @@ export const RefundsApi = HttpApiGroup.make("refunds")
     HttpApiEndpoint.del("drop", "/v1/refunds/:id")
       .setPath(RefundPath)
       .addSuccess(RefundObject)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("REFUND_SETTLED"))
-      .addError(errorBody("REFUND_UNDER_WAY"))
+      .addError(errorBodies("NOT_FOUND", "REFUND_SETTLED", "REFUND_UNDER_WAY"))
       .annotate(RequiredPermission, "exceptions:write")
   )
-  .addError(errorBody("VALIDATION_ERROR"))
-  .addError(errorBody("RATE_LIMITED"))
+  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
   .middleware(ApiKeyAuth)

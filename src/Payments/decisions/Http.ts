@@ -6,9 +6,8 @@ import { mustFind, notFound } from "../../Domain/ApiError.ts"
 import { type ExceptionObject, toExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { type Refund, refundObject } from "../../Domain/Refund.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
-import { makeCursors, pageOf } from "../../Http/cursor.ts"
+import { answerPage, makeCursors } from "../../Http/cursor.ts"
 import { answer, type Handlers, type HttpAnswer, storeReplayAs } from "../../Http/Handler.ts"
-import { defaultPageSize } from "../../lib/parameters.ts"
 import { keyActor } from "../../Operations/auditLog.ts"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
@@ -22,7 +21,7 @@ import { decide, dropOwnRefund, nameOwnRefund, refundPayment } from "./decide.ts
 import { ownRefund, type Refunded } from "./refund.ts"
 
 /** A merchant's exception has a payment, and so its form in the API. */
-const resolvedAnswer = ({ exception }: Pick<Subject, "exception">): HttpAnswer<ExceptionObject> => {
+const resolvedAnswer = ({ exception }: Subject): HttpAnswer<ExceptionObject> => {
   const [object] = exception === undefined ? [] : toExceptionObject(exception)
   if (object === undefined) throw new Error("an exception of a merchant has no payment")
   return answer(object)
@@ -36,23 +35,21 @@ export const exceptionHandlers = Effect.gen(function* () {
   const services = yield* Effect.context<Deciding>()
 
   const handlers: Handlers<typeof ExceptionsApi> = {
-    list: ({ key, query: { chain, cursor = "", kind, limit = defaultPageSize, payment, status } }) =>
-      Effect.gen(function* () {
-        const list = JSON.stringify(["exceptions", status ?? null, kind ?? null, chain ?? null, payment ?? null])
-        const isOpen = status === undefined ? undefined : status === "open"
-        const page = yield* pageOf(cursors, {
-          ...{ owner: key, list, cursor, limit, placeOf: ListRepo.placeOf },
-          read: (after, most) => ListRepo.list(reader, key, { isOpen, kind, chain, payment, limit: most, after })
-        })
-        return answer({ data: page.rows.flatMap(toExceptionObject), cursor: page.next ?? null })
-      }),
+    list: ({ key, query: { chain, cursor, kind, limit, payment, status } }) => {
+      const list = JSON.stringify(["exceptions", status ?? null, kind ?? null, chain ?? null, payment ?? null])
+      const isOpen = status === undefined ? undefined : status === "open"
+      return answerPage(cursors, toExceptionObject, {
+        ...{ owner: key, list, cursor, limit, placeOf: ListRepo.placeOf },
+        read: (after, most) => ListRepo.list(reader, key, { isOpen, kind, chain, payment, limit: most, after })
+      })
+    },
 
     get: ({ key, path: { id } }) =>
-      Effect.flatMap(byId(reader, id), (exception) =>
-        exception?.account === key.account && exception.mode === key.mode
-          ? Effect.succeed(resolvedAnswer({ exception }))
-          : notFound("exception")
-      ),
+      Effect.flatMap(byId(reader, id), (found) => {
+        const isOwn = found?.account === key.account && found.mode === key.mode
+        const [object] = isOwn ? toExceptionObject(found) : []
+        return object === undefined ? notFound("exception") : Effect.succeed(answer(object))
+      }),
 
     resolve: ({ key, path: { id }, payload, storeReplay }) =>
       decide(keyActor(key), key, id, payload, storeReplayAs(storeReplay, resolvedAnswer)).pipe(
@@ -78,18 +75,14 @@ export const refundHandlers = Effect.gen(function* () {
         Effect.provide(services)
       ),
 
-    list: ({ key, query: { cursor = "", limit = defaultPageSize, payment, status } }) =>
-      Effect.gen(function* () {
-        const page = yield* pageOf(cursors, {
-          ...{ owner: key, cursor, limit, placeOf: ({ createdAt, sequence }: Refund) => ({ createdAt, sequence }) },
-          list: JSON.stringify(["refunds", status ?? null, payment ?? null]),
-          read: (after, most) => Refunds.list(reader, key, { payment, status, limit: most, after })
-        })
-        return answer({ data: page.rows.map(refundObject), cursor: page.next ?? null })
+    list: ({ key, query: { cursor, limit, payment, status } }) =>
+      answerPage(cursors, refundObject, {
+        ...{ owner: key, cursor, limit, placeOf: ({ createdAt, sequence }) => ({ createdAt, sequence }) },
+        list: JSON.stringify(["refunds", status ?? null, payment ?? null]),
+        read: (after, most) => Refunds.list(reader, key, { payment, status, limit: most, after })
       }),
 
-    get: ({ key, path: { id } }) =>
-      Effect.map(mustFind("refund", ownRefund(reader, key, id)), shown),
+    get: ({ key, path: { id } }) => Effect.map(mustFind("refund", ownRefund(reader, key, id)), shown),
 
     name: ({ key, path: { id }, payload: { txHash }, storeReplay }) =>
       nameOwnRefund(keyActor(key), key, id, txHash, storeReplayAs(storeReplay, shown)).pipe(

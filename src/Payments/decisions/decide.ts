@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
 import type { Owner, QuotaExceeded } from "../../Domain/Account.ts"
-import { ApiError, invalid, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
+import { ApiError, invalid, mustFind, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import type {
   AlreadyDecided,
   DecisionInvalid,
@@ -77,11 +77,11 @@ export const decide = (
       Effect.gen(function* () {
         if (action === "accept") {
           const committed = yield* withQuota(owner, add, (_: Subject, made) => madeDetail(made), alsoCommit)
-          return (yield* accept(id, owner, { txHash, note }, committed)) ?? (yield* notFound("exception"))
+          return yield* mustFind("exception", accept(id, owner, { txHash, note }, committed))
         }
         const committed = yield* withQuota(owner, add, refundDetail, alsoCommit)
         const request = { txHash, note, amount: amount === undefined ? undefined : BigInt(amount) }
-        return (yield* noteRefund(id, owner, request, committed)) ?? (yield* notFound("exception"))
+        return yield* mustFind("exception", noteRefund(id, owner, request, committed))
       })
     )
   }).pipe(
@@ -106,7 +106,7 @@ export const refundPayment = (
       if (!id.startsWith("pay_")) return yield* notFound("payment")
       const committed = yield* withQuota(owner, add, refundDetail, alsoCommit)
       const request = { amount: BigInt(amount), chain, currency, to: to?.toLowerCase(), txHash, note }
-      return (yield* noteRefund(id, owner, request, committed)) ?? (yield* notFound("payment"))
+      return yield* mustFind("payment", noteRefund(id, owner, request, committed))
     })
   ).pipe(Effect.catchTags({ ...refusals, RefundUnderWay: settled.RefundUnderWay }))
 
@@ -119,15 +119,11 @@ export const nameOwnRefund = (
   alsoCommit?: CommitWith<Refund>
 ) =>
   audited(actor, { act: "payments refunded", detail: { id, tx: txHash } }, () =>
-    Effect.flatMap(nameRefund(id, owner, txHash, alsoCommit), (named) =>
-      named === undefined ? notFound("refund") : Effect.succeed(named)
-    )
+    mustFind("refund", nameRefund(id, owner, txHash, alsoCommit))
   ).pipe(Effect.catchTag("RefundSettled", settled.RefundSettled))
 
 /** Drops an owner's refund that was not made. */
 export const dropOwnRefund = (actor: Actor, owner: Owner, id: string) =>
-  audited(actor, { act: "refunds drop", detail: { id } }, () =>
-    Effect.flatMap(dropRefund(id, owner), (dropped) =>
-      dropped === undefined ? notFound("refund") : Effect.succeed(dropped)
-    )
-  ).pipe(Effect.catchTags(settled))
+  audited(actor, { act: "refunds drop", detail: { id } }, () => mustFind("refund", dropRefund(id, owner))).pipe(
+    Effect.catchTags(settled)
+  )

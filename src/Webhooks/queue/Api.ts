@@ -3,29 +3,17 @@ import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { errorBodies, errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
+import { pageSchema } from "../../Http/cursor.ts"
 import { alternatives, count, idPattern, must, text } from "../../lib/annotations.ts"
-import { cursorParameter, limitParameter, momentParameter } from "../../lib/parameters.ts"
+import { choiceParameter, cursorParameter, idParameter, limitParameter, momentParameter } from "../../lib/parameters.ts"
 
 const optional = { exact: true } as const
 
-export const DeliveryPage = Schema.Struct({
-  data: Schema.Array(DeliveryObject).annotations({ description: "Newest first." }),
-  cursor: Schema.NullOr(Schema.String).annotations({ description: "Asks for the next page; null at the end." })
-}).annotations({ identifier: "DeliveryPage", description: "A page of deliveries." })
-
-const FilterParameter = must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter, {
-  about: "Only deliveries in this state; `failing` ones have a failed attempt and none that succeeded"
-})
-
-const identifier = (about: string, prefix: string) =>
-  Schema.optionalWith(
-    must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about, log: "hidden" }),
-    optional
-  )
+export const DeliveryPage = pageSchema("DeliveryPage", "deliveries", DeliveryObject)
 
 const scope = {
-  endpoint: identifier("Only those to this endpoint", "wh"),
-  payment: identifier("Only those of this payment", "pay"),
+  endpoint: idParameter("Only those to this endpoint", "wh"),
+  payment: idParameter("Only those of this payment", "pay"),
   createdAfter: momentParameter("Only those made at this time or later"),
   createdBefore: momentParameter("Only those made before this time")
 }
@@ -33,12 +21,15 @@ const scope = {
 /** The query of `GET /v1/deliveries`. */
 export const ListDeliveriesQuery = Schema.Struct({
   ...scope,
-  status: Schema.optionalWith(FilterParameter, optional),
+  status: choiceParameter(
+    DeliveryFilter,
+    "Only deliveries in this state; `failing` ones have a failed attempt and none that succeeded"
+  ),
   limit: limitParameter("Deliveries"),
   cursor: cursorParameter
 })
 
-const To = identifier("The endpoint to send to, in place of the former one", "wh")
+const To = idParameter("The endpoint to send to, in place of the former one", "wh")
 
 /** What `POST /v1/deliveries/:id/redeliver` takes. */
 export const RedeliverBody = Schema.Struct({ to: To }).annotations({

@@ -1,16 +1,15 @@
 import { Clock, Context, Effect } from "effect"
-import { type Owner, QuotaExceeded } from "../../Domain/Account.ts"
+import type { Owner, QuotaExceeded } from "../../Domain/Account.ts"
 import { ApiError, invalid, mustFind, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import type { ApiKey } from "../../Domain/ApiKey.ts"
 import { type DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
-import { makeCursors, pageOf, placeAt } from "../../Http/cursor.ts"
+import { answerPage, makeCursors, placeAt } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
-import { defaultPageSize } from "../../lib/parameters.ts"
 import { audited, keyActor } from "../../Operations/auditLog.ts"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
-import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
+import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
@@ -76,33 +75,28 @@ export const deliveryHandlers = Effect.gen(function* () {
   const services = yield* Effect.context<DeliveryBell | Settings | Writer>()
   const writer = Context.get(services, Writer)
 
-  const administer = <A, E>(
+  const administer = <A>(
     key: ApiKey,
     detail: object,
-    work: Effect.Effect<A, E | QuotaExceeded, DeliveryBell | Settings | Writer>
+    work: Effect.Effect<A, ApiError | QuotaExceeded | StoreUnavailable, DeliveryBell | Settings | Writer>
   ) =>
     audited(keyActor(key), { act: "webhooks redeliver", detail: { ...detail } }, () => work).pipe(
-      Effect.catchIf(
-        (error): error is Extract<typeof error, QuotaExceeded> => error instanceof QuotaExceeded,
-        (error) => quotaExceeded(error)
-      ),
+      Effect.catchTag("QuotaExceeded", (error) => quotaExceeded(error)),
       Effect.provide(services),
       Effect.provideService(Writer, writer)
     )
 
   const handlers: Handlers<typeof DeliveriesApi> = {
-    list: ({ key, query: { cursor = "", limit = defaultPageSize, ...filters } }) =>
-      Effect.gen(function* () {
-        yield* mustKnow(reader, key, filters.endpoint)
-        const statuses = filters.status === undefined ? DeliveryStatus.literals : [filters.status]
-        const selections = statuses.map((status) => selectionOf(key, filters, status))
-        const page = yield* pageOf(cursors, {
-          ...{ owner: key, list: listOf("deliveries", filters), cursor, limit },
-          placeOf: (delivery: LogRepo.LoggedDelivery) => delivery,
-          read: (before, most) => LogRepo.list(reader, selections, most, before)
-        })
-        return answer({ data: page.rows.map(deliveryObject), cursor: page.next ?? null })
-      }),
+    list: ({ key, query: { cursor, limit, ...filters } }) => {
+      const statuses = filters.status === undefined ? DeliveryStatus.literals : [filters.status]
+      const selections = statuses.map((status) => selectionOf(key, filters, status))
+      const page = answerPage(cursors, deliveryObject, {
+        ...{ owner: key, list: listOf("deliveries", filters), cursor, limit },
+        placeOf: (delivery) => delivery,
+        read: (before, most) => LogRepo.list(reader, selections, most, before)
+      })
+      return Effect.zipRight(mustKnow(reader, key, filters.endpoint), page)
+    },
 
     get: ({ key, path: { id } }) =>
       Effect.map(mustFind("delivery", LogRepo.ofOwner(reader, key, id)), (delivery) =>

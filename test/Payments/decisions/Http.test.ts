@@ -382,7 +382,7 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     expect((yield* refund(sent)).body).toEqual(body)
     expect((yield* audit({ account }))[0]).toMatchObject({
       act: "payments refunded",
-      detail: { amount: "200", to: payer, tx: body.txHash, note: "ticket 7", refund: body.id }
+      detail: { amount: "200", to: payer.toLowerCase(), tx: body.txHash, note: "ticket 7", refund: body.id }
     })
     const unnamed = (yield* refund({ amount: "100" })).body
     const call = (method: string, path: string, json?: unknown) => api.call(method, `/v1/refunds${path}`, { key, json })
