@@ -375,6 +375,16 @@ describe("the documentation", () => {
     expect(docs.filter((file) => file !== "index.md" && !indexed.has(file))).toEqual([])
   })
 
+  it("every file and folder of the source that a page names is there", () => {
+    const named = ["docs/architecture.md", "SECURITY.md"].flatMap((file) =>
+      [...textOf(file).matchAll(/`((?:src|test|config|scripts)\/[\w./{},-]+)`/g)].map(([, path = ""]) => path)
+    )
+    expect(named.length).toBeGreaterThan(200)
+    // The shell expands braces.
+    const { stderr } = spawnSync("bash", ["-c", `ls -d ${named.join(" ")}`], { cwd: root, encoding: "utf8" })
+    expect(stderr).toBe("")
+  })
+
   it("its pictures are small, and those of README have 120 KB together", () => {
     const sizes = (text: string) =>
       [...text.matchAll(/pictures\/[\w-]+\.png/g)].map(([path]) => statSync(join(root, "docs", path)).size)
