@@ -41,9 +41,11 @@ const test = scopedTest(
   )
 )
 
-const register = Effect.flatMap(Webhooks, (webhooks) =>
-  webhooks.create(merchant, { url, events: kinds, secret: Redacted.make("whsec_0123456789abcdef") })
-)
+const registerAt = (url: string) =>
+  Effect.flatMap(Webhooks, (webhooks) =>
+    webhooks.create(merchant, { url, events: kinds, secret: Redacted.make("whsec_0123456789abcdef") })
+  )
+const register = registerAt(url)
 
 const run = (sql: string, ...params: ReadonlyArray<string | number>) =>
   Effect.flatMap(Writer, (writer) => writer.write(Effect.flatMap(Tx, (tx) => tx.run(sql, params))))
@@ -274,7 +276,7 @@ test("quotes that no payment names and deleted endpoints go when they are old en
   for (const [id, at] of Object.entries({ unused: 0, used: 0, young: 20 * day })) yield* run(quote, id, at)
   const payment = yield* newPayment()
   yield* run("UPDATE payments SET quote_id = 'used' WHERE id = ?", payment.id)
-  const [old, busy, kept] = [yield* register, yield* register, yield* register]
+  const [old, busy, kept] = [yield* register, yield* registerAt(`${url}/2`), yield* registerAt(`${url}/3`)]
   yield* run("UPDATE endpoints SET deleted_at = 0 WHERE id = ?", old.id)
   yield* publish(payment, "pending", 50 * day)
   // Deleted too, and its delivery, which names it, has not ended.

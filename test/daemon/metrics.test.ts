@@ -128,14 +128,14 @@ describe("metrics", () => {
       { concurrency: 32, discard: true }
     )
     const paths = ["/v1/payments/pay_made-up", "/made-up", "/made-up?x=made-up", "/v1/made-up%ff"]
-    const asked = Effect.forEach(paths, (path) => stranger("PATCH", path, { key: "made-up" }), {
+    const asked = Effect.forEach(paths, (path) => stranger("PUT", path, { key: "made-up" }), {
       concurrency: 1
     })
     const scrapes = Effect.replicateEffect(scrape, 5, { concurrency: 2 })
     yield* Effect.all([creates, asked, scrapes], { concurrency: "unbounded" })
     const after = yield* scrape
     const labels = after.samples.flatMap((sample) => Object.values(sample.labels))
-    expect(labels.filter((label) => /made-up|PATCH/.test(label))).toEqual([])
+    expect(labels.filter((label) => /made-up|PUT/.test(label))).toEqual([])
     expect(after.value("tilld_http_requests_total", { route: "none", status: "4xx" })).toBe(3)
     expect(after.value("tilld_http_requests_total", { route: "/v1/payments/:id", method: "other" })).toBe(1)
     expect(after.value("tilld_payments_total", { event: "created" })).toBe(300)
