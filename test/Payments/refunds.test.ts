@@ -108,7 +108,7 @@ test("refunded: money that was sent back confirms nothing when its transaction t
   // Of that block or one before, and of several transactions as well.
   yield* attributedBy(131, transfer(120, 300n, { position: "call:0xa" }), transfer(117, 700n, { position: "call:0xb" }))
   yield* stands(id, "pending", "refunded unattributed 1000")
-  expect((yield* look(id)).events).toEqual(["payment.detecting"])
+  expect((yield* look(id)).events).toEqual(["payment.detecting", "payment.updated"])
   yield* scanTo(end)
   yield* stands(id, "expired", "refunded unattributed 1000")
 })
@@ -198,7 +198,7 @@ describe("what was sent back of an open payment's money", () => {
     yield* stands(payment.id, "pending")
     yield* scanTo(130, transfer(120, 500n))
     yield* stands(payment.id, "detecting 500 0xt120")
-    expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.detecting"])
+    expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.updated", "payment.detecting"])
     yield* scanTo(end)
     yield* stands(payment.id, "failed: insufficient_amount 500 0xt120", "open underpaid 500")
     expect(yield* refundsOf(payment)).toMatchObject([
@@ -222,7 +222,7 @@ describe("what was sent back of an open payment's money", () => {
     yield* back(payment, 500n)
     yield* scanTo(end)
     yield* stands(payment.id, "expired")
-    expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.expired"])
+    expect((yield* look(payment.id)).events).toEqual(["payment.detecting", "payment.updated", "payment.expired"])
   })
 
   test("in parts makes the payment miss more, with its event, and what is left is underpaid in the end", function* () {

@@ -31,6 +31,10 @@ const isRefused = (field: string, ...values: ReadonlyArray<unknown>) =>
     }
   })
 
+/** A payment without what each block that follows changes. */
+const withoutDepth = (payment: unknown): unknown =>
+  JSON.parse(JSON.stringify(payment, (name, value) => (name === "confirmations" ? undefined : value)))
+
 const all = (outcomes: ReadonlyArray<Outcome>) => outcomes.flatMap(({ events }) => events)
 
 const everything = Effect.gen(function* () {
@@ -68,12 +72,13 @@ const event: ReadonlyArray<Case<Shop>> = [
     function* ({ over, paid }) {
       const { events, read } = yield* paid
       // Only reading a payment shows where its customer goes.
-      expect(events.map(({ event }) => ({ ...event.data, redirectUrl: "https://shop.example/thanks" }))).toEqual(read)
+      const shown = events.map(({ event }) => ({ ...event.data, redirectUrl: "https://shop.example/thanks" }))
+      expect(shown.map(withoutDepth)).toEqual(read.map(withoutDepth))
       for (const outcome of Object.values((yield* over).outcomes)) {
         const [created] = outcome.events
         expect(created?.event.data).toEqual(outcome.created)
         // With the money that needs a person, as in answers.
-        expect(outcome.events.at(-1)?.event.data).toEqual(outcome.read.at(-1))
+        expect(withoutDepth(outcome.events.at(-1)?.event.data)).toEqual(withoutDepth(outcome.read.at(-1)))
       }
     }
   ),
