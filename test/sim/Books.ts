@@ -159,7 +159,9 @@ export class Books {
       if (one.address !== address || one.chain !== chain || one.currency !== currency) continue
       sent.set(one.tx_hash, (sent.get(one.tx_hash) ?? 0n) + BigInt(one.amount))
     }
-    return credits.flatMap((placed) => {
+    const rests = new Map<Placed, bigint>()
+    // Of a transaction's money what is credited goes back first.
+    for (const placed of [...credits].sort((a, b) => Number(a.isSmall === true) - Number(b.isSmall === true))) {
       const { credit } = placed
       const recorded = isAll && this.isReportedByBalance(payment, credit) ? [credit.txHash, null] : [credit.txHash]
       let { amount } = credit
@@ -169,7 +171,11 @@ export class Books {
         sent.set(hash, back - (amount - rest))
         amount = rest
       }
-      return amount === 0n ? [] : [{ ...placed, credit: { ...credit, amount } }]
+      rests.set(placed, amount)
+    }
+    return credits.flatMap((placed) => {
+      const amount = rests.get(placed) ?? 0n
+      return amount === 0n ? [] : [{ ...placed, credit: { ...placed.credit, amount } }]
     })
   }
 

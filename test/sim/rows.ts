@@ -80,6 +80,8 @@ export interface RefundPartRow {
   readonly currency: string
   readonly tx_hash: string | null
   readonly amount: string
+  /** Whether the payment was confirmed by it, and stays so. */
+  readonly of_confirmed: 0 | 1
 }
 
 export interface DeliveryRow {
@@ -104,7 +106,7 @@ export const statements = (db: Database.Database) => ({
      FROM exceptions ORDER BY rowid`
   ),
   refundParts: db.prepare<[], RefundPartRow>(
-    `SELECT refund_id, exception_id, address, chain, currency, p.tx_hash, p.amount
+    `SELECT refund_id, exception_id, address, chain, currency, p.tx_hash, p.amount, of_confirmed
      FROM refunds AS r JOIN refund_parts AS p ON p.refund_id = r.id WHERE r.status <> 'failed' ORDER BY r.sequence, place`
   ),
   deliveries: db.prepare<[], DeliveryRow>(

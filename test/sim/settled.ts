@@ -128,6 +128,11 @@ export const checkReported = (books: Books): void => {
     const key = [one.chain, one.address, one.currency].join(" ")
     reported.set(key, (reported.get(key) ?? 0n) + reportedBy(books, one))
   }
+  // What counted and goes back is no exception.
+  for (const { address, amount, chain, currency, exception_id, of_confirmed } of books.refundParts()) {
+    const key = [chain, address, currency].join(" ")
+    if (exception_id === null && of_confirmed === 0) reported.set(key, (reported.get(key) ?? 0n) + BigInt(amount))
+  }
   for (const payment of books.payments()) {
     const { address, amount, amount_received, chain: own, currency: asked, id, status } = payment
     // An open payment waits for a provider that can report it, and shows what came.
