@@ -49,35 +49,36 @@ export type CsvColumns<Row> = Readonly<Record<string, (row: Row) => string | und
 /** Rows read at once: of the largest, a megabyte. */
 const rowsAtOnce = 25
 
-/**
- * Ends with the store's failure, which cuts the file off: nobody takes a part of it for all.
- *
- * @param page at most `limit` rows behind the last one of the page before
- */
-export const csvPieces = <Row,>(
-  columns: CsvColumns<Row>,
-  page: (after: Row | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
-): Pieces => {
-  const cells = Object.values(columns)
+/** Reads a page of a file: at most `limit` rows behind the last one of the page before. */
+type ReadRows<Row> = (after: Row | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
+
+/** Ends with the store's failure, which cuts the file off: nobody takes a part of it for all. */
+export const linePieces = <Row,>(head: string, line: (row: Row) => string, page: ReadRows<Row>): Pieces => {
   const pages = Stream.paginateEffect(Option.none<Row>(), (after) =>
     Effect.map(Effect.zipRight(betweenParts, Effect.orDie(page(Option.getOrUndefined(after), rowsAtOnce))), (rows) => {
       const last = rows.length < rowsAtOnce ? undefined : rows.at(-1)
-      const text = rows.map((row) => csvLine(cells.map((cell) => cell(row) ?? ""))).join("")
-      return [text, last === undefined ? Option.none() : Option.some(Option.some(last))] as const
+      return [rows.map(line).join(""), last === undefined ? Option.none() : Option.some(Option.some(last))] as const
     })
   )
-  return Stream.concat(Stream.make(csvLine(Object.keys(columns))), pages)
+  return Stream.concat(Stream.make(head), pages)
+}
+
+export const csvPieces = <Row,>(columns: CsvColumns<Row>, page: ReadRows<Row>): Pieces => {
+  const cells = Object.values(columns)
+  return linePieces(csvLine(Object.keys(columns)), (row) => csvLine(cells.map((cell) => cell(row) ?? "")), page)
 }
 
 /** A file to keep. */
-export const csvReply = (name: string, rest: Pieces): HttpReply => ({
+export const fileReply = (name: string, type: string, rest: Pieces): HttpReply => ({
   status: 200,
   headers: {
-    "content-type": "text/csv; charset=utf-8; header=present",
-    "content-disposition": `attachment; filename="${name}.csv"`,
+    "content-type": `${type}; charset=utf-8`,
+    "content-disposition": `attachment; filename="${name}"`,
     "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; sandbox"
   },
   text: "",
   rest
 })
+
+export const csvReply = (name: string, rest: Pieces) => fileReply(`${name}.csv`, "text/csv; header=present", rest)

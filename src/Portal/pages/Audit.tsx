@@ -1,10 +1,7 @@
 /** Who did what: for an admin the acts of the account, for an operator all, from the command line too. */
 
-import { Effect, Option, Stream } from "effect"
-import type { HttpReply } from "../../Http/HttpReply.ts"
-import { betweenParts } from "../../Http/parts.ts"
+import { Effect } from "effect"
 import { iso } from "../../lib/moment.ts"
-import { csvLine } from "../../lib/text.ts"
 import * as AuditRepo from "../../Operations/AuditRepo.ts"
 import { isClaimed } from "../../Operations/auditLog.ts"
 import type { Secrets } from "../../Secrets.ts"
@@ -12,7 +9,7 @@ import { type Db, Reader } from "../../Sql.ts"
 import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
-import { listed } from "../listed.tsx"
+import { type CsvColumns, csvPieces, csvReply, fileReply, linePieces, listed } from "../listed.tsx"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
@@ -73,9 +70,6 @@ export const actTexts: Readonly<Record<string, string>> = {
 }
 
 type Needs = Reader | Secrets
-
-/** Acts read at once for a file. */
-const batchSize = 100
 
 const filterOf = ({ owner, role }: Viewer) => ({
   since: 0,
@@ -138,59 +132,37 @@ const show = (viewer: Viewer, { query }: PortalRequest) =>
     )
   })
 
-/** An act for a file; with its id for operators alone, since gaps between ids tell how much others do. */
-type Write = (act: AuditRepo.AuditEntry, withId: boolean) => string
+/** All acts, newest first. */
+const acts = (reader: Db, viewer: Viewer) => (after: AuditRepo.AuditEntry | undefined, limit: number) =>
+  AuditRepo.list(reader, { ...filterOf(viewer), before: after?.sequence, limit })
 
-/** All acts, newest first, read and sent a batch at a time. A failure of the store cuts the file off. */
-const pieces = (db: Db, viewer: Viewer, write: Write) =>
-  Stream.paginateEffect(Option.none<number>(), (before) =>
-    Effect.map(
-      Effect.zipRight(
-        betweenParts,
-        Effect.orDie(
-          AuditRepo.list(db, { ...filterOf(viewer), before: Option.getOrUndefined(before), limit: batchSize })
-        )
-      ),
-      (acts) => {
-        const last = acts.at(-1)
-        const next =
-          acts.length < batchSize || last === undefined ? Option.none() : Option.some(Option.some(last.sequence))
-        return [acts.map((act) => write(act, mayAs(viewer.role, "operator"))).join(""), next] as const
-      }
-    )
+/** Ids are for operators alone, since gaps between them tell how much others do. */
+const columnsFor = (viewer: Viewer): CsvColumns<AuditRepo.AuditEntry> => ({
+  ...(mayAs(viewer.role, "operator") ? { id: ({ sequence }) => String(sequence) } : {}),
+  at: ({ at }) => iso(at),
+  via: ({ via }) => via,
+  who: ({ who }) => who,
+  claimed: ({ via }) => String(isClaimed(via)),
+  account: ({ account }) => account,
+  mode: ({ mode }) => mode,
+  act: ({ act }) => act,
+  detail: ({ detail }) => detail
+})
+
+const asCsv = (viewer: Viewer) =>
+  Effect.map(Reader, (reader) => csvReply("tilld-audit", csvPieces(columnsFor(viewer), acts(reader, viewer))))
+
+/** As `tilld audit --json` has them. */
+const asJson = (viewer: Viewer) => {
+  const line = ({ account, act, at, detail, mode, sequence, via, who }: AuditRepo.AuditEntry) => {
+    const id = mayAs(viewer.role, "operator") ? { id: sequence } : {}
+    const fields = { at: iso(at), via, who, claimed: isClaimed(via), account, mode, act, detail: JSON.parse(detail) }
+    return `${JSON.stringify({ ...id, ...fields })}\n`
+  }
+  return Effect.map(Reader, (reader) =>
+    fileReply("tilld-audit.jsonl", "application/x-ndjson", linePieces("", line, acts(reader, viewer)))
   )
-
-const csvHead = (withId: boolean) =>
-  csvLine([...(withId ? ["id"] : []), "at", "via", "who", "claimed", "account", "mode", "act", "detail"])
-
-const asCsv: Write = ({ account = "", act, at, detail, mode = "", sequence, via, who }, withId) => {
-  const id = withId ? [String(sequence)] : []
-  return csvLine([...id, iso(at), via, who, String(isClaimed(via)), account, mode, act, detail])
 }
-
-// As `tilld audit --json` has them.
-const asJson: Write = ({ account, act, at, detail, mode, sequence, via, who }, withId) => {
-  const id = withId ? { id: sequence } : {}
-  const fields = { at: iso(at), via, who, claimed: isClaimed(via), account, mode, act, detail: JSON.parse(detail) }
-  return `${JSON.stringify({ ...id, ...fields })}\n`
-}
-
-type Head = (withId: boolean) => string
-
-const file = (type: string, extension: string, head: Head, write: Write) => (viewer: Viewer) =>
-  Effect.map(
-    Reader,
-    (reader): HttpReply => ({
-      status: 200,
-      headers: {
-        "content-type": `${type}; charset=utf-8`,
-        "content-disposition": `attachment; filename="tilld-audit.${extension}"`,
-        "x-content-type-options": "nosniff"
-      },
-      text: "",
-      rest: Stream.concat(Stream.make(head(mayAs(viewer.role, "operator"))), pieces(reader, viewer, write))
-    })
-  )
 
 const reading = (path: string, handle: PortalRoute<Needs>["handle"]): PortalRoute<Needs> => ({
   ...{ method: "GET", path, role: "admin", handle }
@@ -198,9 +170,6 @@ const reading = (path: string, handle: PortalRoute<Needs>["handle"]): PortalRout
 
 export const auditRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   reading("/audit", show),
-  reading("/audit.csv", file("text/csv", "csv", csvHead, asCsv)),
-  reading(
-    "/audit.jsonl",
-    file("application/x-ndjson", "jsonl", () => "", asJson)
-  )
+  reading("/audit.csv", asCsv),
+  reading("/audit.jsonl", asJson)
 ]
