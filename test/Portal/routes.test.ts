@@ -50,7 +50,7 @@ it("what changes something is for its role, and what can do most harm asks for a
     ],
     admin: [
       ...["/deliveries/:id/resend", "/deliveries/resend", "/deliveries/resend-range", "/keys/:id/revoke"],
-      ...["/payments/new", "/simulate/new", "/simulate/pay", "/simulate/reorg"],
+      ...["/payments/new", "/simulate/pay", "/simulate/reorg"],
       "/webhooks/:id/test"
     ],
     adminProvenLive: [

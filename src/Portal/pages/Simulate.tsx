@@ -1,6 +1,6 @@
 /** Payments of test money on local chains: paid, underpaid, overpaid, with the wrong token, on the wrong chain, left to expire; and reorgs. */
 import { Effect, Schema } from "effect"
-import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
+import { ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { type ChainName, chainNames, chainTraits } from "../../Domain/Chain.ts"
 import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
 import { randomToken } from "../../Domain/Ids.ts"
@@ -24,14 +24,14 @@ import { assetsOf, createByHand } from "./NewPayment.tsx"
 
 const section = "/simulate"
 
-const payScenarios = [
+const scenarios = [
   ["all", "Pay all that is missing"],
   ["half", "Underpay: half of what is missing"],
   ["more", "Overpay: a tenth too much"],
   ["wrong_token", "Pay with another token"],
-  ["wrong_chain", "Pay on another chain"]
+  ["wrong_chain", "Pay on another chain"],
+  ["nothing", "Send nothing: a new one expires after a minute"]
 ] as const
-const scenarios = [...payScenarios, ["nothing", "Send nothing: it expires after a minute"]] as const
 
 const Scenario = Schema.Literal("all", "half", "more", "wrong_token", "wrong_chain", "nothing")
 type Scenario = typeof Scenario.Type
@@ -42,6 +42,7 @@ const isCurrency = Schema.is(PaymentCurrency)
 const deepest = 32
 
 type Chains = SettingsShape["chains"]
+type Given = ReturnType<typeof givenOf>
 
 const localsOf = (chains: Chains): ReadonlyArray<LocalNetwork> =>
   chainNames.flatMap((name) => localChainIn(chains, name) ?? [])
@@ -66,8 +67,7 @@ const whyNot = (viewer: Viewer, chains: Chains) => {
 }
 
 interface Forms {
-  readonly fresh: FormState
-  readonly existing: FormState
+  readonly pay: FormState
   readonly reorg: FormState
 }
 
@@ -80,8 +80,7 @@ const labels = {
 }
 
 const formsOf = (payment: string): Forms => ({
-  fresh: blank("fresh"),
-  existing: blank("existing", { payment }),
+  pay: blank("pay", { payment }),
   reorg: blank("reorg", { depth: "3" })
 })
 
@@ -101,23 +100,23 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
           </Notice>
         )}
         <div class="cards">
-          <section class="card" aria-labelledby="fresh-title">
-            <h2 id="fresh-title">A new payment</h2>
-            <PostForm of={forms.fresh} action={`${path}/new`} csrf={viewer.csrf} submit="Create it" labels={labels}>
+          <section class="card" aria-labelledby="pay-title">
+            <h2 id="pay-title">A payment</h2>
+            <PostForm of={forms.pay} action={`${path}/pay`} csrf={viewer.csrf} submit="Send it" labels={labels}>
+              <TextField
+                of={forms.pay}
+                name="payment"
+                label={labels.payment}
+                placeholder="pay_…"
+                hint="Leave blank for a new one, in this currency:"
+              />
               <Select
-                of={forms.fresh}
+                of={forms.pay}
                 name="asset"
                 label={labels.asset}
                 options={assetsOf(chains, "test").filter(([asset]) => isLocal(asset))}
               />
-              <Select of={forms.fresh} name="scenario" label={labels.scenario} options={scenarios} />
-            </PostForm>
-          </section>
-          <section class="card" aria-labelledby="existing-title">
-            <h2 id="existing-title">An existing payment</h2>
-            <PostForm of={forms.existing} action={`${path}/pay`} csrf={viewer.csrf} submit="Send it" labels={labels}>
-              <TextField of={forms.existing} name="payment" label={labels.payment} placeholder="pay_…" required />
-              <Select of={forms.existing} name="scenario" label={labels.scenario} options={payScenarios} />
+              <Select of={forms.pay} name="scenario" label={labels.scenario} options={scenarios} />
             </PostForm>
           </section>
           <section class="card" aria-labelledby="reorg-title">
@@ -172,21 +171,19 @@ const otherChain = (chains: Chains, { chain, currency }: Payment): LocalNetwork 
     ({ name, tokens }) => name !== chain && (tokens.has(currency) || currency === nativeToken(name))
   )
 
+const wrong = (path: string, message: string) => invalid([{ path, message }])
+
 const send = Effect.fnUntraced(
   function* (viewer: Viewer, payment: Payment, scenario: Exclude<Scenario, "nothing">) {
     const settings = yield* Settings
     const chain = localChainIn(settings.chains, payment.chain)
-    if (chain === undefined) {
-      return yield* invalid([{ path: "payment", message: `is on ${payment.chain}, which is no local chain here` }])
-    }
+    if (chain === undefined) return yield* wrong("payment", `is on ${payment.chain}, which is no local chain here`)
     const isWrong = scenario === "wrong_token"
     const on = scenario === "wrong_chain" ? otherChain(settings.chains, payment) : chain
-    if (on === undefined) {
-      return yield* invalid([{ path: "scenario", message: `needs another local chain with ${payment.currency}` }])
-    }
+    if (on === undefined) return yield* wrong("scenario", `needs another local chain with ${payment.currency}`)
     const currency = isWrong ? otherCurrency(chain, payment) : payment.currency
     if (isWrong && currency === payment.currency) {
-      return yield* invalid([{ path: "scenario", message: `needs another token, and ${payment.chain} has none` }])
+      return yield* wrong("scenario", `needs another token, and ${payment.chain} has none`)
     }
     const part = scenario === "half" || scenario === "more" ? scenario : undefined
     const act = { act: "sandbox pay", detail: { payment: payment.id, chain: on.name, currency, part } }
@@ -206,41 +203,39 @@ const send = Effect.fnUntraced(
   })
 )
 
-const wrong = (path: string, message: string) => invalid([{ path, message } satisfies FieldProblem])
-
-const scenarioIn = (given: Record<string, string>) =>
-  isScenario(given.scenario) ? Effect.succeed(given.scenario) : wrong("scenario", "must be one of the list")
-
 /** Seconds until it is due: the shortest where it is to end unpaid. */
 const timeToPay = (scenario: Scenario): number => (scenario === "all" || scenario === "more" ? 3600 : 60)
 
-const make = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, string>) {
+const make = Effect.fnUntraced(function* (viewer: Viewer, asset: string, scenario: Scenario) {
   const { chains } = yield* Settings
-  const scenario = yield* scenarioIn(given)
-  const [name = "", currency] = (given.asset ?? "").split("/")
+  const [name = "", currency] = asset.split("/")
   const local = localChainIn(chains, name)
   if (local === undefined || !isCurrency(currency)) return yield* wrong("asset", "must be one of the list")
-  const payment = yield* createByHand(viewer, {
+  return yield* createByHand(viewer, {
     merchantRef: `simulated ${randomToken()}`,
     amount: smallAmounts[currency],
     ...{ currency, chain: local.name satisfies ChainName },
     expiresIn: timeToPay(scenario)
   })
-  if (scenario !== "nothing") yield* send(viewer, payment, scenario)
-  return afterDone(viewer, `/payments/${payment.id}`, scenario === "nothing" ? "created" : "simulated")
 })
 
-const pay = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, string>) {
-  const scenario = yield* scenarioIn(given)
-  if (scenario === "nothing") return yield* wrong("scenario", "must be one of the list")
-  const found = yield* (yield* Payments).get(viewer.owner, given.payment ?? "")
-  if (found === undefined) return yield* wrong("payment", "must be the id of a payment of this account, in test mode")
-  yield* send(viewer, found.payment, scenario)
-  return afterDone(viewer, `/payments/${found.payment.id}`, "simulated")
+const pay = Effect.fnUntraced(function* (viewer: Viewer, { asset = "", payment: id, scenario }: Given) {
+  if (!isScenario(scenario)) return yield* wrong("scenario", "must be one of the list")
+  if (scenario === "nothing") {
+    if (id !== undefined) return yield* wrong("scenario", "must send something to a payment that there is")
+    return afterDone(viewer, `/payments/${(yield* make(viewer, asset, scenario)).id}`, "created")
+  }
+  const found = id === undefined ? undefined : yield* (yield* Payments).get(viewer.owner, id)
+  if (id !== undefined && found === undefined) {
+    return yield* wrong("payment", "must be the id of a payment of this account, in test mode")
+  }
+  const payment = found?.payment ?? (yield* make(viewer, asset, scenario))
+  yield* send(viewer, payment, scenario)
+  return afterDone(viewer, `/payments/${payment.id}`, "simulated")
 })
 
 const reorganize = Effect.fnUntraced(
-  function* (viewer: Viewer, given: Record<string, string>) {
+  function* (viewer: Viewer, given: Given) {
     const { chains } = yield* Settings
     const chain = localChainIn(chains, given.chain ?? "")
     if (chain === undefined) return yield* wrong("chain", "must be one of the list")
@@ -258,7 +253,7 @@ const reorganize = Effect.fnUntraced(
 const posted =
   <R,>(
     name: keyof Forms,
-    carryOut: (viewer: Viewer, given: Record<string, string>) => Effect.Effect<string, ApiError | StoreUnavailable, R>
+    carryOut: (viewer: Viewer, given: Given) => Effect.Effect<string, ApiError | StoreUnavailable, R>
   ): PortalHandler<R | Settings> =>
   (viewer, { form }) =>
     Effect.gen(function* () {
@@ -281,7 +276,6 @@ const posted =
 
 export const simulateRoutes: ReadonlyArray<PortalRoute<Payments | Settings | Writer>> = [
   { method: "GET", path: section, role: "admin", handle: show },
-  formRoute(`${section}/new`, "admin", posted("fresh", make)),
-  formRoute(`${section}/pay`, "admin", posted("existing", pay)),
+  formRoute(`${section}/pay`, "admin", posted("pay", pay)),
   formRoute(`${section}/reorg`, "admin", posted("reorg", reorganize))
 ]
