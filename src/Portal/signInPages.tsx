@@ -116,12 +116,15 @@ const enter = <E = never>(
   {
     also,
     by,
+    isOfCommand = false,
     next,
     person
   }: {
     readonly person: Person
-    readonly by: "password" | "passkey"
-    readonly next: string | undefined
+    readonly by: "password" | "passkey" | "link"
+    /** By a link that an operator has made at the command line: it may let anyone in, however often. */
+    readonly isOfCommand?: boolean
+    readonly next?: string | undefined
     readonly also: Effect.Effect<SessionId | undefined, E | StoreUnavailable, Tx>
   }
 ) =>
@@ -132,7 +135,7 @@ const enter = <E = never>(
     const entering = audited(personActor(person), act, () =>
       writer.write(begin(person, desk.visitorOf(request), id, also))
     )
-    const { secret } = yield* desk.admit(person, entering)
+    const { secret } = yield* isOfCommand ? entering : desk.admit(person, entering)
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
   })
 
@@ -264,15 +267,7 @@ export const login = (desk: DeskShape, request: PageRequest, token: string) =>
     token,
     Effect.gen(function* () {
       const { isOfCommand, person } = yield* personOfLink(token)
-      const writer = yield* Writer
-      const id = newSessionId()
-      const act = { act: "portal login", detail: { session: id, by: "link", address: request.client } }
-      const using = Effect.map(useLink(token), ({ cameOf }) => cameOf)
-      const entering = audited(personActor(person), act, () =>
-        writer.write(begin(person, desk.visitorOf(request), id, using))
-      )
-      // An operator may let anyone in.
-      const { secret } = yield* isOfCommand ? entering : desk.admit(person, entering)
-      return seeOther("/portal", { "set-cookie": desk.cookie.set(secret) })
+      const also = Effect.map(useLink(token), ({ cameOf }) => cameOf)
+      return yield* enter<LinkRefused>(desk, request, { person, by: "link", isOfCommand, also })
     })
   )
