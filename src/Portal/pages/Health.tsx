@@ -16,7 +16,7 @@ import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
 import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, Notice, Status, type Tone } from "../components/values.tsx"
+import { Chain, Status, type Tone } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { countText } from "./WebhookViews.tsx"
@@ -119,18 +119,12 @@ interface WorkerState {
   readonly reason?: string | undefined
 }
 
-const WorkerTable = ({
-  caption,
-  workers
-}: {
-  readonly caption: string
-  readonly workers: ReadonlyArray<WorkerState>
-}) => (
+const WorkerTable = ({ workers }: { readonly workers: ReadonlyArray<WorkerState> }) => (
   <Table
-    caption={caption}
+    caption="Workers"
     rows={workers}
     keyOf={({ name }) => name}
-    empty="Every worker is ready."
+    empty="There is none."
     columns={[
       { name: "Worker", cell: ({ name }) => name },
       { name: "Status", cell: ({ ready }) => <Ready of={ready} /> },
@@ -171,14 +165,11 @@ const health: PortalHandler<Needs> = (viewer) =>
         </section>
         <ChainTable chains={chains} />
         <FindingTable findings={findings} />
-        {workers.every((worker) => worker.ready) ? (
-          <Notice tone="good">Every worker is ready.</Notice>
-        ) : (
-          <WorkerTable workers={workers.filter((worker) => !worker.ready)} caption="Workers that are not ready" />
-        )}
-        <details>
-          <summary>All {workers.length} workers</summary>
-          <WorkerTable workers={workers} caption="Workers" />
+        <details open={workers.some((worker) => !worker.ready)}>
+          <summary>
+            {workers.filter((worker) => worker.ready).length} of {workers.length} workers are ready
+          </summary>
+          <WorkerTable workers={workers.toSorted((a, b) => Number(a.ready) - Number(b.ready))} />
         </details>
         <p class="hint">
           <code>tilld doctor</code> checks more: providers, token contracts, wallets, the clock and the whole database.
