@@ -11,12 +11,12 @@ export const withQuery = (path: string, parameters: Readonly<Record<string, stri
 export const namedIn = <A>(texts: Readonly<Record<string, A>>, name: string | null): A | undefined =>
   name !== null && Object.hasOwn(texts, name) ? texts[name] : undefined
 
-/** The first value of each parameter, without surrounding blanks; empty ones are left out, as a form sends them. */
+/** The first value of each parameter, without surrounding blanks; empty ones are left out, and the token of a form. */
 export const givenOf = (parameters: URLSearchParams): Record<string, string> => {
   const given: Record<string, string> = {}
   for (const [name, value] of parameters) {
     const text = value.trim()
-    if (text !== "" && given[name] === undefined) given[name] = text
+    if (text !== "" && name !== "csrf" && given[name] === undefined) given[name] = text
   }
   return given
 }

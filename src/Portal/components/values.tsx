@@ -1,5 +1,6 @@
 /** Single values: money, times, statuses, transactions and addresses. */
 import type { ComponentChildren } from "preact"
+import type { FieldProblem } from "../../Domain/ApiError.ts"
 import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { type Fiat, formatAmount } from "../../Domain/Currency.ts"
 import { iso } from "../../lib/moment.ts"
@@ -91,6 +92,17 @@ export const Notice = ({ children, isAnswer = false, tone }: NoticeProps) => (
   </div>
 )
 
+/** Why a form was refused that the page no longer has. */
+export const Unplaced = ({ of = [] }: { readonly of?: ReadonlyArray<FieldProblem> | undefined }) => (
+  <>
+    {of.map(({ message, path }) => (
+      <Notice key={path} tone="bad" isAnswer>
+        {message}
+      </Notice>
+    ))}
+  </>
+)
+
 export interface OnChainProps {
   /** A transaction's hash, or an address. */
   readonly value: string
@@ -117,3 +129,7 @@ export const OnChain = ({ chainId, kind, short, value }: OnChainProps) => {
     )
   return short ? shown : <CopyText text={value}>{shown}</CopyText>
 }
+
+/** The same where it is known, for lists of facts. */
+export const onChain = (kind: OnChainProps["kind"], value: string | undefined, chainId: OnChainProps["chainId"]) =>
+  value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />

@@ -3,7 +3,6 @@ import { Effect, Either } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
-import type { Owner } from "../../Domain/Account.ts"
 import { type ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
@@ -13,12 +12,12 @@ import { decide } from "../../Payments/decisions/decide.ts"
 import { byId } from "../../Payments/ExceptionsRepo.ts"
 import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import { Settings } from "../../Settings.ts"
-import { type Db, Reader, type Writer } from "../../Sql.ts"
+import { Reader, type Writer } from "../../Sql.ts"
 import { bodyOfForm, problemsOfRefusal } from "../components/amountField.ts"
-import { moneyText, Notice } from "../components/values.tsx"
-import { framedReply, missing } from "../framedReply.tsx"
+import { moneyText, Unplaced } from "../components/values.tsx"
+import { aboutOne, framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, proofTo } from "../route.ts"
+import { afterDone, formRoute, type PortalRoute, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, type Refused } from "./decisionForms.tsx"
 import { decimalsOfException, ExceptionFacts } from "./exceptionView.tsx"
@@ -27,8 +26,13 @@ const section = "/exceptions"
 
 type Action = (typeof ResolveBody.Type)["action"]
 
-const ownersOwn = (db: Db, { account, mode }: Owner, id: string) =>
-  Effect.map(byId(db, id), (found) => (found?.account === account && found.mode === mode ? found : undefined))
+const ownersOwn = ({ owner: { account, mode } }: Viewer, id: string) =>
+  Effect.map(
+    Effect.flatMap(Reader, (reader) => byId(reader, id)),
+    (found) => (found?.account === account && found.mode === mode ? found : undefined)
+  )
+
+const ofException = aboutOne(section, "exception", ownersOwn)
 
 interface Said {
   readonly refused?: Refused
@@ -45,13 +49,7 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
       viewer,
       { section, title: `Exception: ${exception.kind.replaceAll("_", " ")}` },
       <>
-        {canDecide
-          ? null
-          : refused?.state.problems.map(({ message }) => (
-              <Notice tone="bad" isAnswer>
-                {message}
-              </Notice>
-            ))}
+        {canDecide ? null : <Unplaced of={refused?.state.problems} />}
         <ExceptionFacts of={exception} payment={payment} chains={chains} viewer={viewer} />
         {canDecide ? (
           <>
@@ -64,28 +62,19 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
     )
   })
 
-const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer, { params: { id = "" } }) {
-  const found = yield* ownersOwn(yield* Reader, viewer.owner, id)
-  if (found === undefined) return missing(viewer, section, "exception")
-  return yield* page(viewer, found, {})
-})
-
 type Deciding = Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
 
-const decided =
-  (action: Action): PortalHandler<Deciding> =>
-  (viewer, { form, params: { id = "" } }) =>
+const decided = (action: Action) =>
+  ofException<Deciding>((viewer, found, form) =>
     Effect.gen(function* () {
       const { chains } = yield* Settings
-      const reader = yield* Reader
-      const found = yield* ownersOwn(reader, viewer.owner, id)
-      if (found === undefined) return missing(viewer, section, "exception")
+      const { id } = found
       const given = givenOf(form)
-      const { confirmed, csrf: _, ...typed } = given
+      const { confirmed, ...typed } = given
       const refused = Effect.fnUntraced(function* (error: ApiError) {
         const state = { typed: new URLSearchParams(given), problems: problemsOfRefusal(error) }
         // As it is now: somebody else may have decided meanwhile.
-        const now = (yield* ownersOwn(reader, viewer.owner, id)) ?? found
+        const now = (yield* ownersOwn(viewer, id)) ?? found
         return yield* page(viewer, now, { refused: { action, state }, status: statusOf[error.code] })
       })
       if (action === "accept" && confirmed !== "yes") {
@@ -100,13 +89,17 @@ const decided =
       if (Either.isLeft(body)) return yield* refused(invalid(body.left))
       const outcome = action === "accept" ? "accepted" : "refunded"
       return yield* decide(viewer.actor, viewer.owner, id, body.right).pipe(
-        Effect.as(seeOther(afterDone(viewer, `/exceptions/${found.id}`, outcome))),
+        Effect.as(seeOther(afterDone(viewer, `/exceptions/${id}`, outcome))),
         Effect.catchTag("ApiError", refused)
       )
     })
+  )
 
 export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding>> = [
-  { method: "GET", path: "/exceptions/:id", role: "viewer", handle: show },
+  {
+    ...{ method: "GET", path: "/exceptions/:id", role: "viewer" },
+    handle: ofException((viewer, exception) => page(viewer, exception, {}))
+  },
   formRoute("/exceptions/:id/accept", "admin", decided("accept"), proofTo("accept the money of an exception")),
   formRoute("/exceptions/:id/refund", "admin", decided("refund"), proofTo("record a refund"))
 ]

@@ -20,7 +20,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { Act, blank, Confirm, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Notice, OnChain, Status, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -92,8 +92,7 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
           ...(payment.confirmedAt === undefined
             ? { Expires: <Time at={payment.expiresAt} /> }
             : { Confirmed: <Time at={payment.confirmedAt} /> }),
-          Transaction:
-            payment.txHash === undefined ? undefined : <OnChain kind="tx" value={payment.txHash} chainId={chainId} />,
+          Transaction: onChain("tx", payment.txHash, chainId),
           "Payment link":
             link === undefined ? undefined : (
               <CopyText text={link}>
@@ -108,11 +107,8 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
           of={{
             Reference: payment.merchantRef,
             Id: <CopyText text={payment.id} />,
-            "Receiving address": <OnChain kind="address" value={payment.address} chainId={chainId} />,
-            "Token contract":
-              tokenContract === undefined ? undefined : (
-                <OnChain kind="address" value={tokenContract} chainId={chainId} />
-              ),
+            "Receiving address": onChain("address", payment.address, chainId),
+            "Token contract": onChain("address", tokenContract, chainId),
             "Was to be paid until": payment.confirmedAt === undefined ? undefined : <Time at={payment.expiresAt} />,
             "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
             "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
@@ -152,8 +148,6 @@ const mayChange = ({ role }: Viewer, { status }: Refund): boolean =>
 const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly of: Refund }) => {
   const { createdAt, from, id, problem, reason, to, txHash } = refundObject(of)
   const chainId = chainIdOf(settings.chains, of)
-  const onChain = (kind: "tx" | "address", value: string | undefined) =>
-    value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
   const form = refused?.id === id ? refused : blank(id)
   const action = pathOf(viewer, `/refunds/${id}`)
   return (
@@ -165,9 +159,9 @@ const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly o
       <Facts
         of={{
           Problem: problem,
-          Receiver: onChain("address", to),
-          "Sent by": onChain("address", from),
-          Transaction: onChain("tx", txHash),
+          Receiver: onChain("address", to, chainId),
+          "Sent by": onChain("address", from, chainId),
+          Transaction: onChain("tx", txHash, chainId),
           Chain: <Chain of={of.chain} />,
           Note: reason,
           Recorded: <Time at={createdAt} />
@@ -269,13 +263,7 @@ export const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: stri
     viewer,
     { section, title: payment.merchantRef, isLive: true },
     <>
-      {isShown
-        ? null
-        : refused?.problems.map(({ message }) => (
-            <Notice tone="bad" isAnswer>
-              {message}
-            </Notice>
-          ))}
+      {isShown ? null : <Unplaced of={refused?.problems} />}
       <Page
         viewer={viewer}
         payment={payment}

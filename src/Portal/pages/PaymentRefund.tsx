@@ -70,12 +70,6 @@ const ofRefund = aboutOne(section, "refund", (viewer, id) =>
   Effect.flatMap(Reader, (reader) => ownRefund(reader, viewer.owner, id))
 )
 
-/** What was typed, without the token of the form. */
-const typedOf = (form: URLSearchParams) => {
-  const { csrf: _, ...typed } = givenOf(form)
-  return typed
-}
-
 const refused = (id: string, form: URLSearchParams, error: ApiError): FormState => ({
   ...{ id, typed: form, problems: problemsOfRefusal(error) }
 })
@@ -88,7 +82,7 @@ const refund = ofPayment<Settings | Settlement | Writer>((viewer, payment, form)
     const { chains } = yield* Settings
     const { chain, currency, id } = payment
     // Named, since the amount was typed in this currency: money of another one is sent back on its exception's page.
-    const fields = { ...typedOf(form), chain, currency }
+    const fields = { ...givenOf(form), chain, currency }
     const body = bodyOfForm(RefundBody, fields, decimalsOn(chains, payment, currency) ?? 0)
     yield* Either.isLeft(body) ? invalid(body.left) : refundPayment(viewer.actor, viewer.owner, id, body.right)
     return donePage(viewer, id, "refunded")
@@ -106,7 +100,7 @@ type Showing = Chains | Payments | Reader | Settings
 
 const name = ofRefund<Showing | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
   Effect.gen(function* () {
-    const body = bodyOfForm(NameRefundBody, typedOf(form), 0)
+    const body = bodyOfForm(NameRefundBody, givenOf(form), 0)
     if (Either.isLeft(body)) return yield* invalid(body.left)
     yield* nameOwnRefund(viewer.actor, viewer.owner, id, body.right.txHash)
     return donePage(viewer, payment, "named")

@@ -6,7 +6,7 @@ import type { PaymentId } from "../../Domain/Ids.ts"
 import type { Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type Column, Facts } from "../components/Table.tsx"
-import { Chain, Money, OnChain, Status, Time } from "../components/values.tsx"
+import { Chain, Money, OnChain, onChain, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -61,10 +61,7 @@ export const exceptionColumns = (
   chains: Chains,
   referenceOf: (payment: PaymentId) => string | undefined
 ): ReadonlyArray<Column<PaymentException>> => [
-  {
-    name: "What",
-    cell: ({ kind }) => kind.replaceAll("_", " ")
-  },
+  { name: "What", cell: ({ kind }) => kind.replaceAll("_", " ") },
   { name: "Status", cell: ({ status }) => <Status of={status} /> },
   { name: "Amount", numeric: true, cell: (exception) => <ExceptionAmount of={exception} chains={chains} /> },
   { name: "Chain", cell: ({ chain }) => <Chain of={chain} /> },
@@ -110,8 +107,6 @@ export const ExceptionFacts = ({
 }) => {
   const { address, from, uncorroborated } = exceptionDetails(of)
   const chainId = chainIdOf(chains, of)
-  const chain = (kind: "tx" | "address", value: string | undefined) =>
-    value === undefined ? undefined : <OnChain kind={kind} value={value} chainId={chainId} />
   const isPartlyBack = of.status !== "refunded" && of.sentBack > 0n
   const money = (amount: bigint) => <ExceptionAmount of={{ ...of, amount }} chains={chains} />
   return (
@@ -133,13 +128,13 @@ export const ExceptionFacts = ({
             payment === undefined ? undefined : (
               <a href={pathOf(viewer, `/payments/${payment.id}`)}>{payment.merchantRef}</a>
             ),
-          Transaction: chain("tx", of.txHash),
-          "Sent by": chain("address", from),
-          "Received at": chain("address", address),
+          Transaction: onChain("tx", of.txHash, chainId),
+          "Sent by": onChain("address", from, chainId),
+          "Received at": onChain("address", address, chainId),
           "Path in the wallet": walletPathOf(of),
           Noticed: <Time at={of.openedAt} />,
           Closed: of.closedAt === undefined ? undefined : <Time at={of.closedAt} />,
-          "Transaction of the decision": chain("tx", of.decisionTx),
+          "Transaction of the decision": onChain("tx", of.decisionTx, chainId),
           // That of a refund is beside it.
           Note: of.refunds.some(({ note }) => note === of.note) ? undefined : of.note,
           "Sent back": refundText(of, chains)
