@@ -9,7 +9,7 @@ import { showPayment } from "../Payments/paymentOperations.ts"
 import { ask, isDaemonAt } from "./askDaemon.ts"
 import { loadSandbox, localChain, sandboxConfig, sandboxConfigPath } from "./localChain.ts"
 import { complain, print } from "./Output.ts"
-import { apiKey, UsageError, webUrl } from "./options.ts"
+import { apiKey, common, UsageError, webUrl } from "./options.ts"
 
 /** Loaded only here. */
 const paying = Effect.promise(() => import("../Sandbox/pay.ts"))
@@ -91,9 +91,7 @@ const sandboxPay = <R>(before: Effect.Effect<Option.Option<string>, never, R>) =
         Options.withDescription("The local chain to pay on; otherwise the payment's"),
         Options.optional
       ),
-      json: Options.boolean("json").pipe(
-        Options.withDescription("Print the result as one JSON value on standard output, and nothing else there")
-      )
+      json: common.json
     },
     ({ config, ...options }) =>
       Effect.flatMap(before, (earlier) => pay({ ...options, config: Option.orElse(config, () => earlier) }))

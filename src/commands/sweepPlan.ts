@@ -42,10 +42,7 @@ const fields = {
     maybe(
       must("be an address: 0x and 40 hexadecimal digits", Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/)))
     ),
-    {
-      about: "Where the money goes; a refund that was noted with its receiver goes there",
-      value: "ADDRESS"
-    }
+    { about: "Where the money goes; a refund that was noted with its receiver goes there", value: "ADDRESS" }
   ),
   tokens: withFlag(maybe(Schema.Array(Token)), { about: "Only these coins and tokens; otherwise all", value: "A,B" }),
   minUsd: withFlag(

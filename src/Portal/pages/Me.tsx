@@ -127,10 +127,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
           name: "Last used",
           cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)
         },
-        {
-          name: "Remove",
-          cell: ({ id, name }) => act(viewer, "/me/passkeys/remove", `Remove ${name}`, id)
-        }
+        { name: "Remove", cell: ({ id, name }) => act(viewer, "/me/passkeys/remove", `Remove ${name}`, id) }
       ]}
     />
     {hasPasskeys ? (

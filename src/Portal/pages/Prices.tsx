@@ -30,11 +30,7 @@ const UsedTable = ({ prices }: { readonly prices: ReadonlyArray<PriceStatus> }) 
     empty="No currency is priced."
     columns={[
       { name: "Currency", cell: ({ symbol }) => symbol },
-      {
-        name: "Price",
-        numeric: true,
-        cell: ({ price }) => (price === undefined ? "–" : <Price of={price} />)
-      },
+      { name: "Price", numeric: true, cell: ({ price }) => (price === undefined ? "–" : <Price of={price} />) },
       {
         name: "Status",
         cell: ({ price, reason }) =>

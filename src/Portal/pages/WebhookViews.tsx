@@ -90,10 +90,7 @@ export const EndpointTable = ({
     hrefOf={({ endpoint }) => pathOf(viewer, `/webhooks/${endpoint.id}`)}
     empty="No endpoint yet. An endpoint is an address of your server that gets each event, signed."
     columns={[
-      {
-        name: "URL",
-        cell: ({ endpoint }) => endpoint.url
-      },
+      { name: "URL", cell: ({ endpoint }) => endpoint.url },
       { name: "Status", cell: ({ health }) => <State of={health} /> },
       { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
       { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting) },
