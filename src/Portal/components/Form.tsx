@@ -200,15 +200,14 @@ export const Select = ({ options, ...field }: SelectProps) => {
   )
 }
 
-interface ChecksProps {
+interface ChoicesProps {
   readonly of: FormState
   readonly name: string
   readonly legend: string
   readonly options: ReadonlyArray<readonly [value: string, text: string]>
 }
 
-/** Any number of choices of one name. */
-export const Checks = ({ legend, name, of, options }: ChecksProps) => {
+const Choices = ({ legend, name, of, options, type }: ChoicesProps & { readonly type: "checkbox" | "radio" }) => {
   const chosen = of.typed.getAll(name)
   const problem = problemOf(of, name)
   return (
@@ -216,7 +215,7 @@ export const Checks = ({ legend, name, of, options }: ChecksProps) => {
       <legend>{legend}</legend>
       {options.map(([value, text]) => (
         <label key={value} class="check">
-          <input type="checkbox" name={name} value={value} checked={chosen.includes(value)} />
+          <input type={type} name={name} value={value} checked={chosen.includes(value)} />
           <span>{text}</span>
         </label>
       ))}
@@ -229,18 +228,11 @@ export const Checks = ({ legend, name, of, options }: ChecksProps) => {
   )
 }
 
+/** Any number of choices of one name, all in view. */
+export const Checks = (choices: ChoicesProps) => <Choices {...choices} type="checkbox" />
+
 /** One choice of several, all in view. */
-export const Radios = ({ legend, name, of, options }: ChecksProps) => (
-  <fieldset id={fieldId(of, name)}>
-    <legend>{legend}</legend>
-    {options.map(([value, text]) => (
-      <label key={value} class="radio">
-        <input type="radio" name={name} value={value} checked={of.typed.get(name) === value} />
-        <span>{text}</span>
-      </label>
-    ))}
-  </fieldset>
-)
+export const Radios = (choices: ChoicesProps) => <Choices {...choices} type="radio" />
 
 interface FiltersProps {
   readonly action: string

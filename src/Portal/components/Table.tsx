@@ -22,7 +22,7 @@ export interface TableProps<Row> {
   readonly keyOf: (row: Row) => string
   /** The page of a row, where each has one: its name links to it, and so does the whole row. */
   readonly hrefOf?: (row: Row) => string
-  /** Shown instead of a table without rows. */
+  /** Shown instead of a table without rows: what would be here, and how it comes about. */
   readonly empty: ComponentChildren
 }
 
@@ -36,7 +36,7 @@ const classOf = ({ minor, numeric, wide }: Column<never>) =>
 export const Table = <Row,>({ caption, columns, empty, hrefOf, keyOf, rows }: TableProps<Row>) => {
   const naming = columns.find(({ leads }) => !leads)
   return rows.length === 0 ? (
-    <Empty>{empty}</Empty>
+    <p class="empty">{empty}</p>
   ) : (
     // What scrolls has to take the focus, so that arrow keys scroll it, unless something in it does.
     <section class="scroll" tabIndex={hrefOf === undefined ? 0 : undefined} aria-label={caption}>
@@ -72,9 +72,6 @@ export const Table = <Row,>({ caption, columns, empty, hrefOf, keyOf, rows }: Ta
     </section>
   )
 }
-
-/** Said where there is nothing to show: what would be here, and how it comes about. */
-export const Empty = ({ children }: { readonly children: ComponentChildren }) => <p class="empty">{children}</p>
 
 export interface PagingProps {
   /** The list's first page; undefined on that page. */
