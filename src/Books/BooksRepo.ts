@@ -50,7 +50,7 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     indexes: ["receipts_booked", "receipts_payment"],
     where: isBooked,
     key: ["chain", "block_hash", "address", "position"],
-    columns: `currency, sender AS "from", address AS "to", kind AS what, credited,
+    columns: `currency, sender AS "from", address AS "to", iif(listed IS NULL, 'too_small', kind) AS what, credited,
       NULL AS refund, NULL AS status, (SELECT group_concat(DISTINCT coalesce(outcome, 'open')) FROM exceptions AS e WHERE e.address = receipts.address
          AND e.chain = receipts.chain AND e.currency = receipts.currency AND e.tx_hash IS receipts.tx_hash) AS decisions`
   },

@@ -67,10 +67,7 @@ export const ledgerCommand = commandWith(
         if (!csv) rows.push(...page.rows)
         else if (page.rows.length > 0) {
           yield* print(
-            page.rows
-              .map((row) => csvLine(columns.map((name) => `${row[name] ?? ""}`)))
-              .join("")
-              .trimEnd()
+            page.rows.map((row) => csvLine(columns.map((name) => `${row[name] ?? ""}`)).trimEnd()).join("\n")
           )
         }
       } while (after !== undefined)

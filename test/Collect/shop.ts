@@ -57,7 +57,7 @@ export const openShop = Effect.fnUntraced(function* ({
   const home = yield* makeHome({
     chains: new Map([["ethereum", chain], ...others]),
     rpcUrls: new Map([["ethereum", urls]]),
-    prices: { USDT: "1", DAI: "1" }
+    prices: { USDT: "1", DAI: "1", EUR: "1.10" }
   })
   const daemon = yield* serveHere(home)
   // Without an open payment the chain is read once a minute.
@@ -65,7 +65,9 @@ export const openShop = Effect.fnUntraced(function* ({
   const sponsor = sponsorAddress(HDKey.fromMasterSeed(home.seed()).derive("m/44'/60'/0'").publicExtendedKey) as Address
   yield* chain.payNative({ to: sponsor, amount: ether })
   yield* chain.mine()
-  yield* Effect.forkScoped(Effect.forever(Effect.delay(chain.mine(), "250 millis")))
+  for (const one of [chain, ...others.map(([, other]) => other)]) {
+    yield* Effect.forkScoped(Effect.forever(Effect.delay(one.mine(), "250 millis")))
+  }
   const config = ["--config", home.config]
   const until = (payment: PaymentObject, status: string) =>
     eventually(daemon.payment(payment), (found) => found.status === status)
@@ -109,7 +111,7 @@ export const openShop = Effect.fnUntraced(function* ({
     return result
   })
   return {
-    ...{ chain, config, daemon, exceptions, file, home, paid, sponsor, until },
+    ...{ chain, other: others[0]?.[1], config, daemon, exceptions, file, home, paid, sponsor, until },
     ...{ broadcast, broadcasting, plan, planIn, planning, sent, sign, signOther }
   }
 })
