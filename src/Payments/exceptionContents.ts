@@ -47,18 +47,15 @@ export const exceptionsOfKind = (
 const apartKinds: ReadonlyArray<ExceptionKind> = ["underpaid", "found_late", "unattributed"]
 
 /**
- * The open exceptions of a confirmed payment's own money: it was accepted for other money. Also those whose money a reorg
- * took, which may bring it back.
+ * The exceptions of a confirmed payment's own money that was not accepted: it was accepted for other money. Also those whose
+ * money a reorg took, which may bring it back, and those that were sent back, by a refund that may fail.
  */
 export const apartOf = (
   { status }: Payment,
   stored: ReadonlyArray<PaymentException>
 ): ReadonlyArray<PaymentException> =>
   status === "confirmed"
-    ? stored.filter(
-        ({ kind, status }) =>
-          (status === "open" || status === "gone") && (kind === "underpaid" || kind === "found_late")
-      )
+    ? stored.filter(({ kind, status }) => status !== "accepted" && (kind === "underpaid" || kind === "found_late"))
     : []
 
 /**

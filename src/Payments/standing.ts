@@ -131,12 +131,23 @@ const withoutMovedSurplus = (
 const isOfSameMoney = (one: ExceptionContent, other: ExceptionContent): boolean =>
   one.key !== other.key && one.chain === other.chain && one.currency === other.currency && one.txHash === other.txHash
 
-/** The open exceptions, without money that refunds have spoken for since they were stored. */
-const stillOpen = (stored: ReadonlyArray<PaymentException>): ReadonlyArray<PaymentException> =>
+/** Exceptions without money that refunds have spoken for since they were stored, and with that of refunds that have failed since. */
+const asOfNow = (stored: ReadonlyArray<PaymentException>): ReadonlyArray<PaymentException> =>
   stored.flatMap((one) => {
-    const amount = one.amount + one.sentBack - sum(one.refunds.filter(isStanding).map((refund) => refund.amount))
-    return one.status === "open" && amount > 0n ? [{ ...one, amount }] : []
+    const before = one.status === "refunded" ? 0n : one.sentBack
+    const amount = one.amount + before - sum(one.refunds.filter(isStanding).map((refund) => refund.amount))
+    return amount > 0n ? [{ ...one, amount }] : []
   })
+
+/** Those of a payment's own money that it was not accepted for. One that is closed has its money only where no other one has. */
+const keptApart = (payment: Payment, stored: ReadonlyArray<PaymentException>): ReadonlyArray<PaymentException> => {
+  const isOpenOrAccepted = ({ status }: PaymentException) => status === "open" || status === "accepted"
+  const isOthers = (one: PaymentException) =>
+    stored.some((other) => isOpenOrAccepted(other) && isOfSameMoney(one, other))
+  return asOfNow(apartOf(payment, stored)).filter((one) => one.status === "open" || !isOthers(one))
+}
+
+const stillOpen = (stored: ReadonlyArray<PaymentException>) => asOfNow(stored.filter(({ status }) => status === "open"))
 
 /**
  * The exceptions that there should be: those by corroborated receipts, and the part of each open one that is still reported.
@@ -198,6 +209,12 @@ const pieceOf = ({ blockNumber, txHash }: Pick<Receipt, "blockNumber" | "txHash"
   txHash ?? `block ${blockNumber}`
 const pieceIn = ({ block, txHash }: Pick<ExceptionContent, "block" | "txHash">): string => txHash ?? `block ${block}`
 
+type Piece = Pick<ExceptionContent, "block" | "chain" | "currency" | "txHash">
+const isSamePiece = (one: Piece, other: Piece): boolean =>
+  one.chain === other.chain && one.currency === other.currency && pieceIn(one) === pieceIn(other)
+const isOfPiece = (one: Piece, { blockNumber: block, chain, currency, txHash }: Receipt): boolean =>
+  isSamePiece(one, { block, chain, currency, txHash })
+
 /**
  * @param all receipts of the payment, orphaned ones too
  * @param sponsor of its wallet, lower case: the coin that it sends is gas
@@ -213,7 +230,7 @@ export const standing = (
   const isSubtracted = ({ ofConfirmed }: Refund["parts"][number]) => !(isConfirmed && ofConfirmed)
   const money = withoutSmall(payment, withoutGas(payment, all, sponsor))
   const receipts = without(money, refundedBy(refunds, isSubtracted))
-  const apart = apartOf(payment, stored)
+  const apart = keptApart(payment, stored)
   const exceptions = () => {
     // Other money than the payment's own that was accepted before a second provider had it opens no other exception then.
     const isOther = ({ chain, currency }: PaymentException) => chain !== payment.chain || currency !== payment.currency
@@ -228,7 +245,14 @@ export const standing = (
     const found = exceptionsOf(payment, rest, accepted, undefined, apart).filter((one) => !isStoodFor(one))
     const reported = exceptionsOf(payment, rest, accepted, () => true, apart)
     const undecided = (all: ReadonlyArray<ExceptionContent>) => withoutMovedSurplus(all, stored, left)
-    return held(stored, undecided(found), undecided(reported))
+    return held(stored, undecided(found), undecided(reported)).map(afterAccepting)
+  }
+  // Some of what was accepted went back: it is not asked about again where the money of its exception grows.
+  const afterAccepting = (one: ExceptionContent): ExceptionContent => {
+    const before = stored.find(({ key }) => key === one.key)
+    const isPaidBack = refundedBy(refunds, (part) => !isSubtracted(part)).some((other) => isSamePiece(other, one))
+    const isKept = isPaidBack && before !== undefined && isAccepted(before)
+    return isKept ? { ...one, amount: least(one.amount, before.amount) } : one
   }
   const refundable = (chain: ChainName, currency: string) => {
     const isOf = (one: { readonly chain: ChainName; readonly currency: string }) =>
@@ -277,6 +301,7 @@ export const standing = (
     const closed = new Map(stored.map((one) => [one.key, one]))
     const counts = new Set(isConfirmed || isOpenPayment ? counted(payment, money) : [])
     const notGas = new Set(withoutGas(payment, all, sponsor))
+    const back = refundedBy(refunds)
     const groups = Arr.groupBy(
       money.filter(({ canonical }) => canonical),
       (one) => `${one.chain} ${one.currency} ${pieceOf(one)}`
@@ -284,11 +309,7 @@ export const standing = (
     const found = new Map<Receipt, KnownReceipt>()
     for (const own of Object.values(groups)) {
       const [first] = own
-      const isIts = (one: Pick<ExceptionContent, "block" | "chain" | "currency" | "kind" | "txHash">) =>
-        one.kind !== "reorged" &&
-        one.chain === first.chain &&
-        one.currency === first.currency &&
-        pieceIn(one) === pieceOf(first)
+      const isIts = (one: ExceptionContent) => one.kind !== "reorged" && isOfPiece(one, first)
       const isTaken = ({ amount, key }: ExceptionContent) => {
         const before = closed.get(key)
         return before !== undefined && isAccepted(before) && amount <= before.amount
@@ -299,11 +320,14 @@ export const standing = (
       const returned = sum(notCounting.flatMap((one) => one.refunds.filter(isStanding).map(({ amount }) => amount)))
       const mayCount = its.some(isAccepted) || own.some((receipt) => counts.has(receipt))
       let left = mayCount ? atLeastZero(total(own) - total(open) - returned) : 0n
-      const exception = open[0]?.kind ?? its[0]?.kind
+      // Of a payment that has failed: what was sent back before that is no exception.
+      const wentBack = back.some((one) => isOfPiece(one, first)) ? "underpaid" : undefined
+      const exception = open[0]?.kind ?? its[0]?.kind ?? wentBack
       for (const receipt of own) {
         const credited = least(left, receipt.amount)
         left -= credited
-        const kind = counts.has(receipt) && credited > 0n ? "credited" : (exception ?? "before")
+        const other = exception ?? (receipt.small ? "too_small" : "before")
+        const kind = counts.has(receipt) && credited > 0n ? "credited" : other
         found.set(receipt, { receipt, kind, credited })
       }
     }
