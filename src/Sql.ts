@@ -28,7 +28,8 @@ export {
   type Param,
   Reader,
   StoreUnavailable,
-  Tx
+  Tx,
+  withoutNulls
 } from "./Sql/Db.ts"
 export { StoreHealth } from "./Sql/StoreHealth.ts"
 export { StoreUnusable } from "./Sql/StoreUnusable.ts"

@@ -7,75 +7,50 @@
  */
 import { Effect } from "effect"
 import { isReceipt, paramsOf } from "../Chains/ledger/LedgerRepo.ts"
-import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
+import type { ChainName, Network } from "../Domain/Chain.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { bySize } from "../migrations/0001_start/ledger.ts"
-import { anyRow, type Db, execute, type Param, Tx } from "../Sql.ts"
+import { allRows, anyRow, type Db, execute, type Param, Tx } from "../Sql.ts"
 
 /** Receipts of a payment's own currency that are read. */
 const mostOwn = 1_000
 /** The same of all other currencies, and of an address whose payment is lost on a chain: their worth is unknown. */
 const mostStray = 100
 
-interface ReceiptRow {
-  readonly chain: ChainName
-  readonly mode: Mode
-  readonly block_hash: string
-  readonly block_number: number
-  readonly block_time: number
-  readonly address: string
-  readonly position: string
-  readonly place: number
-  readonly tx_hash: string | null
-  readonly currency: string
+interface ReceiptRow
+  extends Omit<Receipt, "amount" | "canonical" | "corroborated" | "since" | "small" | "unverifiable"> {
   readonly amount: string
-  readonly sender: string | null
-  readonly payment_id: string | null
-  readonly canonical: number
-  readonly corroborated: number
-  readonly denied_by: string | null
-  readonly unverifiable: number
-  readonly seen_at: number
-  readonly since_number: number | null
-  readonly since_time: number | null
+  readonly canonical: 0 | 1
+  readonly corroborated: 0 | 1
+  readonly unverifiable: 0 | 1
+  readonly sinceNumber: number | undefined
+  readonly sinceTime: number | undefined
 }
 
-const columns = `chain, mode, block_hash, block_number, block_time, address, position, place, tx_hash, currency,
-  amount, sender, payment_id, canonical, corroborated, denied_by, unverifiable, seen_at, since_number, since_time`
+const columns = `chain, mode, block_hash AS blockHash, block_number AS blockNumber, block_time AS blockTime, address, position,
+  place, tx_hash AS txHash, currency, amount, sender, payment_id AS payment, canonical, corroborated, denied_by AS deniedBy,
+  unverifiable, seen_at AS seenAt, since_number AS sinceNumber, since_time AS sinceTime`
 
-const fromRow = (row: ReceiptRow): Receipt => ({
-  chain: row.chain,
-  mode: row.mode,
-  blockHash: row.block_hash,
-  blockNumber: row.block_number,
-  blockTime: row.block_time,
-  address: row.address,
-  position: row.position,
-  place: row.place,
-  txHash: row.tx_hash ?? undefined,
-  currency: row.currency,
-  amount: BigInt(row.amount),
-  sender: row.sender ?? undefined,
-  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
-  canonical: row.canonical === 1,
-  corroborated: row.corroborated === 1,
-  deniedBy: row.denied_by ?? undefined,
-  unverifiable: row.unverifiable === 1,
-  seenAt: row.seen_at,
-  since:
-    row.since_number === null || row.since_time === null
-      ? undefined
-      : { number: row.since_number, time: row.since_time }
-})
+const toReceipt = (row: ReceiptRow): Receipt => {
+  const { amount, canonical, corroborated, sinceNumber: number, sinceTime: time, unverifiable, ...as } = row
+  return {
+    amount: BigInt(amount),
+    canonical: canonical === 1,
+    corroborated: corroborated === 1,
+    unverifiable: unverifiable === 1,
+    since: number === undefined || time === undefined ? undefined : { number, time },
+    ...as
+  }
+}
+
+const receiptsBy = (db: Db, sql: string, params: ReadonlyArray<Param>) =>
+  Effect.map(allRows<ReceiptRow>(db, sql, params), (rows): ReadonlyArray<Receipt> => rows.map(toReceipt))
 
 const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
-  Effect.map(
-    db.all<ReceiptRow>(`SELECT ${columns} FROM receipts WHERE ${rest}`, params),
-    (rows): ReadonlyArray<Receipt> => rows.map(fromRow)
-  )
+  receiptsBy(db, `SELECT ${columns} FROM receipts WHERE ${rest}`, params)
 
 /** The order of `receipts_payment`: one provider alone cannot crowd out what two report. */
 const byWeight = "ORDER BY canonical DESC, corroborated DESC, block_number, place, position"
@@ -107,8 +82,9 @@ const isSmall = ({ chain, currency, floor }: Payment, receipt: Receipt): boolean
 
 /** The receipts of a payment that are read, orphaned ones included. */
 export const ofPayment = (db: Db, payment: Payment) =>
-  Effect.map(db.all<ReceiptRow>(`SELECT * FROM (${read}) ${inOrder}`, [payment.id, payment.id]), (rows) =>
-    inOneBlock(rows.map(fromRow)).map((receipt) => ({ ...receipt, small: isSmall(payment, receipt) }))
+  Effect.map(
+    receiptsBy(db, `SELECT * FROM (${read}) ORDER BY blockNumber, place, position`, [payment.id, payment.id]),
+    (receipts) => inOneBlock(receipts).map((receipt) => ({ ...receipt, small: isSmall(payment, receipt) }))
   )
 
 /**
@@ -200,12 +176,12 @@ export const payeeOf = (
 /** The newest receipts of a payment that are read, in chain order. */
 export const newest = (db: Db, payment: PaymentId, limit: number) =>
   Effect.map(
-    db.all<ReceiptRow>(`SELECT * FROM (${read}) ORDER BY block_number DESC, place DESC, position DESC LIMIT ?`, [
+    receiptsBy(db, `SELECT * FROM (${read}) ORDER BY blockNumber DESC, place DESC, position DESC LIMIT ?`, [
       payment,
       payment,
       limit
     ]),
-    (rows) => rows.map(fromRow).reverse()
+    (receipts) => receipts.toReversed()
   )
 
 /** Where the money of a payment came from. */

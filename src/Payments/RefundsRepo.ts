@@ -5,91 +5,52 @@
 import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
 import type { Owner } from "../Domain/Account.ts"
-import type { ChainName, Mode, Network } from "../Domain/Chain.ts"
-import type { AccountId, PaymentId, RefundId } from "../Domain/Ids.ts"
+import type { Network } from "../Domain/Chain.ts"
+import type { PaymentId, RefundId } from "../Domain/Ids.ts"
 import type { PlannedTransfer, Refund, RefundPart, RefundStatus } from "../Domain/Refund.ts"
 import type { PricedMoment } from "../Quotes/frozenRates.ts"
-import { type Db, execute, type Param, Tx } from "../Sql.ts"
+import { allRows, type Db, execute, type Param, Tx, withoutNulls } from "../Sql.ts"
 import { accountRate } from "./addresses/CollectedRepo.ts"
 
-interface RefundRow {
-  readonly sequence: number
-  readonly id: string
-  readonly payment_id: string | null
-  readonly account_id: string | null
-  readonly mode: Mode
-  readonly address: string
-  readonly chain: ChainName
-  readonly currency: string
+interface RefundRow extends Omit<Refund, "amount" | "parts" | "plan"> {
   readonly amount: string
-  readonly receiver: string | null
-  readonly status: RefundStatus
-  readonly tx_hash: string | null
-  readonly sender: string | null
-  readonly note: string | null
-  readonly problem: string | null
-  readonly plan_digest: string | null
-  readonly plan_place: number | null
-  readonly plan_way: PlannedTransfer["way"] | null
-  readonly created_at: number
-  readonly changed_at: number
+  readonly digest: string | undefined
+  readonly place: number | undefined
+  readonly way: PlannedTransfer["way"] | undefined
+  /** JSON. */
   readonly parts: string
 }
 
-interface StoredPart {
-  readonly exception: string | null
-  readonly openedAt: number | null
-  readonly txHash: string | null
-  readonly block: number | null
+interface StoredPart extends Omit<RefundPart, "amount" | "ofConfirmed" | "ofTwo"> {
   readonly amount: string
   readonly ofTwo: 0 | 1
   readonly ofConfirmed: 0 | 1
 }
 
-const columns = `sequence, id, payment_id, account_id, mode, address, chain, currency, amount, receiver, status, tx_hash, sender,
-  note, problem, plan_digest, plan_place, plan_way, created_at, changed_at,
+const columns = `sequence, id, payment_id AS payment, account_id AS account, mode, address, chain, currency, amount,
+  receiver AS "to", status, tx_hash AS txHash, sender AS "from", note, problem, plan_digest AS digest, plan_place AS place,
+  plan_way AS way, created_at AS createdAt, changed_at AS changedAt,
   (SELECT json_group_array(json_object('exception', exception_id, 'openedAt', e.opened_at, 'txHash', p.tx_hash,
      'block', p.block_number, 'amount', p.amount, 'ofConfirmed', of_confirmed,
-     'ofTwo', NOT (e.kind IS 'unattributed' AND p.tx_hash IS NOT NULL)) ORDER BY place)
+     'ofTwo', NOT (e.kind IS 'unattributed' AND p.tx_hash IS NOT NULL)) ORDER BY p.place)
    FROM refund_parts p LEFT JOIN exceptions e ON e.id = p.exception_id WHERE p.refund_id = refunds.id) AS parts`
 
-const partOf = (part: StoredPart): RefundPart => ({
-  exception: part.exception ?? undefined,
-  openedAt: part.openedAt ?? undefined,
-  txHash: part.txHash ?? undefined,
-  block: part.block ?? undefined,
-  amount: BigInt(part.amount),
-  ofTwo: part.ofTwo === 1,
-  ofConfirmed: part.ofConfirmed === 1
+const toPart = ({ amount, ofConfirmed, ofTwo, ...part }: StoredPart): RefundPart => ({
+  ...withoutNulls(part),
+  amount: BigInt(amount),
+  ofTwo: ofTwo === 1,
+  ofConfirmed: ofConfirmed === 1
 })
 
-const fromRow = (row: RefundRow): Refund => ({
-  sequence: row.sequence,
-  id: row.id as RefundId,
-  payment: (row.payment_id ?? undefined) as PaymentId | undefined,
-  account: (row.account_id ?? undefined) as AccountId | undefined,
-  mode: row.mode,
-  address: row.address,
-  chain: row.chain,
-  currency: row.currency,
-  amount: BigInt(row.amount),
-  to: row.receiver ?? undefined,
-  status: row.status,
-  txHash: row.tx_hash ?? undefined,
-  from: row.sender ?? undefined,
-  note: row.note ?? undefined,
-  problem: row.problem ?? undefined,
-  plan:
-    row.plan_digest === null || row.plan_place === null || row.plan_way === null
-      ? undefined
-      : { digest: row.plan_digest, place: row.plan_place, way: row.plan_way },
-  createdAt: row.created_at,
-  changedAt: row.changed_at,
-  parts: (JSON.parse(row.parts) as ReadonlyArray<StoredPart>).map(partOf)
+const toRefund = ({ amount, digest, parts, place, way, ...row }: RefundRow): Refund => ({
+  ...row,
+  amount: BigInt(amount),
+  plan: digest === undefined || place === undefined || way === undefined ? undefined : { digest, place, way },
+  parts: (JSON.parse(parts) as ReadonlyArray<StoredPart>).map(toPart)
 })
 
 const select = (db: Db, rest: string, params: ReadonlyArray<Param>) =>
-  Effect.map(db.all<RefundRow>(`SELECT ${columns} FROM refunds ${rest}`, params), (rows) => rows.map(fromRow))
+  Effect.map(allRows<RefundRow>(db, `SELECT ${columns} FROM refunds ${rest}`, params), (rows) => rows.map(toRefund))
 
 const oldestFirst = "ORDER BY sequence"
 
