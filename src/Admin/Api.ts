@@ -4,10 +4,10 @@ import { withStatus } from "../Domain/ApiError.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { aliveEndpoint } from "../Http/Api.ts"
+import { maybe } from "../lib/annotations.ts"
 
-const optional = { exact: true } as const
 const count = Schema.Number.pipe(Schema.int())
-const reason = Schema.optionalWith(Schema.String, optional)
+const reason = maybe(Schema.String)
 
 /** The public readiness, plus reasons, providers, the delivery backlog and accounts near their quota. */
 const FullReadiness = Schema.Struct({
@@ -18,12 +18,12 @@ const FullReadiness = Schema.Struct({
       mode: Mode,
       ready: Schema.Boolean,
       /** The last block that was read, and by how many blocks it lags behind the providers' head. */
-      head: Schema.optionalWith(count, optional),
-      lagBlocks: Schema.optionalWith(count, optional),
+      head: maybe(count),
+      lagBlocks: maybe(count),
       /** The last head's time less this machine's clock when it was read. */
-      headAheadSeconds: Schema.optionalWith(Schema.Number, optional),
+      headAheadSeconds: maybe(Schema.Number),
       /** For how long no other provider has responded, where one of several decides alone. */
-      decidesAloneSeconds: Schema.optionalWith(count, optional),
+      decidesAloneSeconds: maybe(count),
       reason,
       /** Named by host, without the secrets of its URL. The reason says why a provider is unhealthy. */
       providers: Schema.Array(Schema.Struct({ host: Schema.String, healthy: Schema.Boolean, reason }))

@@ -9,7 +9,7 @@ import { Schema } from "effect"
 import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { exceptionIdForm, RefundId } from "../Domain/Ids.ts"
-import { must } from "../lib/annotations.ts"
+import { maybe, must } from "../lib/annotations.ts"
 import { canonicalJson } from "../lib/Json.ts"
 
 const integer = (least: number, most: number) =>
@@ -35,7 +35,7 @@ export const PlannedToken = Schema.Struct({
   symbol: Schema.String,
   contract: Address,
   decimals: Decimals,
-  domain: Schema.optionalWith(Schema.Struct({ name: Schema.String, version: Schema.String }), { exact: true })
+  domain: maybe(Schema.Struct({ name: Schema.String, version: Schema.String }))
 })
 export type PlannedToken = typeof PlannedToken.Type
 
@@ -50,25 +50,22 @@ export type Way = typeof Way.Type
 export const PlannedMove = Schema.Struct({
   way: Way,
   /** The symbol of its token in the plan's list; absent for the chain's own coin. */
-  token: Schema.optionalWith(Schema.String, { exact: true }),
+  token: maybe(Schema.String),
   address: Address,
   /** The i of its path m/44'/60'/n'/0/i. */
   index: Index,
   /** Where it goes, unless that is the plan's destination: to whom a refund is sent. */
-  to: Schema.optionalWith(Address, { exact: true }),
+  to: maybe(Address),
   /** The refund that it pays, and the exception whose money that is. */
-  refund: Schema.optionalWith(must("be the id of a refund", RefundId), { exact: true }),
-  exception: Schema.optionalWith(
-    text("the id of an exception", (id) => exceptionIdForm.test(id)),
-    { exact: true }
-  ),
+  refund: maybe(must("be the id of a refund", RefundId)),
+  exception: maybe(text("the id of an exception", (id) => exceptionIdForm.test(id))),
   amount: Units,
   /** Gas that its transaction may use; of an authorization, its share of the sponsor's. */
   gas: Units,
   /** Wei that the sponsor sends to the address first, for its gas; "0" where the address has enough, or needs none. */
   funding: Units,
   /** The nonce of its transaction; absent for an authorization, which has no transaction of its own. */
-  nonce: Schema.optionalWith(Nonce, { exact: true })
+  nonce: maybe(Nonce)
 })
 export type PlannedMove = typeof PlannedMove.Type
 

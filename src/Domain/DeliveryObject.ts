@@ -1,5 +1,5 @@
 import { type Duration, Schema } from "effect"
-import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
+import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { Mode } from "./Chain.ts"
 import { EventKind } from "./Event.ts"
 
@@ -31,8 +31,6 @@ export const ordinal = (attempt: number): string => ordinals[attempt - 1] ?? `${
 /** `24 hours` */
 export const lastDelay = String(retryDelays.at(-1))
 
-const optional = { exact: true } as const
-
 /** `failed` still has its last attempt ahead while `nextAttemptAt` is set. */
 export const DeliveryStatus = Schema.Literal("pending", "delivered", "failed", "cancelled")
 export type DeliveryStatus = typeof DeliveryStatus.Type
@@ -44,15 +42,14 @@ export type DeliveryFilter = typeof DeliveryFilter.Type
 /** An attempt as its receiver's owner may see it: without the addresses that were tried, which may be inside ones. */
 export const AttemptObject = Schema.Struct({
   number: count("Counts all attempts of the delivery, from 1 on."),
-  redelivery: Schema.optionalWith(
-    Schema.Literal(true).annotations({ description: "Set when it was ordered, outside the retry schedule." }),
-    optional
+  redelivery: maybe(
+    Schema.Literal(true).annotations({ description: "Set when it was ordered, outside the retry schedule." })
   ),
   startedAt: timestamp("When it began"),
   durationMillis: count("How long it took."),
-  status: Schema.optionalWith(count("The receiver's HTTP status. Absent when it gave none."), optional),
-  error: Schema.optionalWith(text("Why there was no status, such as `timeout` or `connection refused`."), optional),
-  bodyStart: Schema.optionalWith(text("The start of the receiver's answer, at most 512 bytes."), optional)
+  status: maybe(count("The receiver's HTTP status. Absent when it gave none.")),
+  error: maybe(text("Why there was no status, such as `timeout` or `connection refused`.")),
+  bodyStart: maybe(text("The start of the receiver's answer, at most 512 bytes."))
 }).annotations({ identifier: "DeliveryAttempt" })
 
 /** A delivery, without its attempts. */
@@ -62,18 +59,15 @@ export const DeliveryObject = Schema.Struct({
   kind: EventKind.annotations({ description: "What the event tells." }),
   payment: text("The payment that it tells of.", idPattern("pay")),
   merchantRef: text("Your own reference of the payment."),
-  endpoint: Schema.optionalWith(
-    text("The endpoint that it goes to. Absent for a payment's own `webhookUrl`.", idPattern("wh")),
-    optional
-  ),
+  endpoint: maybe(text("The endpoint that it goes to. Absent for a payment's own `webhookUrl`.", idPattern("wh"))),
   url: text("Where the last attempt went; before the first one, where it will go.", { format: "uri" }),
   status: DeliveryStatus.annotations({
     description: `\`pending\` until it arrives, \`failed\` once its ${ordinal(failedAfter)} attempt has failed, with the ${ordinal(mostAttempts)} ahead while \`nextAttemptAt\` is there; \`cancelled\` when its endpoint was deleted.`
   }),
   createdAt: timestamp("When it was made"),
-  nextAttemptAt: Schema.optionalWith(timestamp("When the next attempt is due"), optional),
+  nextAttemptAt: maybe(timestamp("When the next attempt is due")),
   attemptsMade: count("How many attempts were made."),
-  lastAttempt: Schema.optionalWith(AttemptObject, optional)
+  lastAttempt: maybe(AttemptObject)
 }).annotations({ identifier: "Delivery", description: "An event on its way to one receiver." })
 
 /** A delivery with its attempts. */
@@ -93,7 +87,7 @@ export const OperatorDelivery = Schema.Struct({
     Schema.Struct({
       ...AttemptObject.fields,
       /** The IP address that was connected to, or all that were tried. */
-      address: Schema.optionalWith(Schema.String, optional)
+      address: maybe(Schema.String)
     })
   )
 })

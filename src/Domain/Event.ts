@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
-import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
+import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName } from "./Chain.ts"
 import type { PaymentException } from "./Exception.ts"
@@ -28,8 +28,8 @@ export interface Accounted extends ShownExceptions {
 
 /** What came to a payment's address in one transfer. */
 const ReceiptObject = Schema.Struct({
-  txHash: Schema.optionalWith(text("The transaction; absent where no node can tell it."), { exact: true }),
-  from: Schema.optionalWith(text("Who sent it, in EIP-55 form, where that is known."), { exact: true }),
+  txHash: maybe(text("The transaction; absent where no node can tell it.")),
+  from: maybe(text("Who sent it, in EIP-55 form, where that is known.")),
   chain: ChainName.annotations({ description: "The chain that it came on." }),
   currency: text("What came."),
   amount: text("How much, in the smallest unit.", { pattern: "^[1-9][0-9]*$" }),
@@ -38,9 +38,7 @@ const ReceiptObject = Schema.Struct({
     description:
       "`credited`: it counts for the payment, all or a part of it. `too_small`: below what is credited. `gas`: the operator sent it to pay for collecting. `before`: it came before the payment. The others are as of exceptions."
   }),
-  confirmations: Schema.optionalWith(count("Blocks from its own to the head that was read, its own included."), {
-    exact: true
-  })
+  confirmations: maybe(count("Blocks from its own to the head that was read, its own included."))
 }).annotations({ identifier: "Receipt", description: "Money that came to a payment's address." })
 
 const AcceptedMoney = Schema.Struct({
@@ -48,50 +46,44 @@ const AcceptedMoney = Schema.Struct({
   chain: ChainName.annotations({ description: "The chain that the money is on." }),
   currency: text("What came."),
   amount: text("How much, in the smallest unit of that.", { pattern: "^[1-9][0-9]*$" }),
-  txHash: Schema.optionalWith(text("The transaction that brought it, where that is known."), { exact: true })
+  txHash: maybe(text("The transaction that brought it, where that is known."))
 }).annotations({ identifier: "AcceptedMoney", description: "Money that was accepted by hand." })
 
 /** A payment, with the money that needs or needed a person when there is any: the same in answers and events. */
 export const AccountedPayment = Schema.Struct({
   ...PaymentObject.fields,
-  redirectUrl: Schema.optionalWith(
+  redirectUrl: maybe(
     text("Where the customer goes after paying, as given; only in answers that read or change a payment.", {
       format: "uri"
-    }),
-    { exact: true }
+    })
   ),
-  exceptions: Schema.optionalWith(
+  exceptions: maybe(
     Schema.Array(ExceptionObject).annotations({
       description:
         "Money that came and does not fit, when there is any. What is open comes first, and of that `found_late` and `reorged`; at most 100, and 10 in an event."
-    }),
-    { exact: true }
+    })
   ),
-  receipts: Schema.optionalWith(
+  receipts: maybe(
     Schema.Array(ReceiptObject).annotations({
       description:
         "What came to the payment's address, on any chain, oldest first, where anything did; with one payment and in events. At most 100, and 10 in an event: the newest."
-    }),
-    { exact: true }
+    })
   ),
-  refunds: Schema.optionalWith(
+  refunds: maybe(
     Schema.Array(RefundObject).annotations({
       description: "What goes back of it, oldest first, where anything does; with one payment and in events."
-    }),
-    { exact: true }
+    })
   ),
-  acceptedAs: Schema.optionalWith(
+  acceptedAs: maybe(
     Schema.Array(AcceptedMoney).annotations({
       description:
         "Of a confirmed payment: money that does not fit it and was accepted by hand, such as another token or another chain. What it asked for is in `kept` alone."
-    }),
-    { exact: true }
+    })
   ),
-  moreExceptions: Schema.optionalWith(
+  moreExceptions: maybe(
     Schema.Literal(true).annotations({
       description: "Set when there are more than are shown: `GET /v1/exceptions?payment=` lists them all."
-    }),
-    { exact: true }
+    })
   )
 }).annotations({
   identifier: "AccountedPayment",
@@ -161,8 +153,8 @@ export const WebhookEvent = Schema.Struct({
   event: EventKind.annotations({ description: "What happened." }),
   createdAt: timestamp("When it happened"),
   data: AccountedPayment,
-  exception: Schema.optionalWith(ExceptionObject, { exact: true }),
-  refund: Schema.optionalWith(RefundObject, { exact: true })
+  exception: maybe(ExceptionObject),
+  refund: maybe(RefundObject)
 }).annotations({
   identifier: "WebhookEvent",
   description:

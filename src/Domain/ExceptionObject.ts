@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
-import { idPattern, text, timestamp } from "../lib/annotations.ts"
+import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, Mode } from "./Chain.ts"
 import {
@@ -12,8 +12,6 @@ import {
 } from "./Exception.ts"
 import { type RefundedPart, RefundStatus } from "./Refund.ts"
 
-const optional = { exact: true } as const
-
 const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
 const hash = { pattern: "^0x[0-9a-fA-F]{64}$" }
 const amount = { pattern: "^[1-9][0-9]*$" }
@@ -22,8 +20,8 @@ const RefundedPartObject = Schema.Struct({
   id: text("Identifier of the refund.", idPattern("ref")),
   status: RefundStatus.annotations({ description: "As of the refund: `failed` is not sent back." }),
   amount: text("How much of this money goes back, in the smallest unit.", amount),
-  txHash: Schema.optionalWith(text("The transaction that sends it.", hash), optional),
-  note: Schema.optionalWith(text("The note that was left with it."), optional),
+  txHash: maybe(text("The transaction that sends it.", hash)),
+  note: maybe(text("The note that was left with it.")),
   refundedAt: timestamp("When it was recorded")
 }).annotations({ identifier: "RefundedPart" })
 
@@ -44,59 +42,49 @@ export const ExceptionObject = Schema.Struct({
     "How much, in the smallest unit of what came. Of what is sent back in parts: what is left, and all of it once all was sent back.",
     amount
   ),
-  amountRefunded: Schema.optionalWith(
-    text("How much of it was sent back, where that is not all of it.", amount),
-    optional
+  amountRefunded: maybe(text("How much of it was sent back, where that is not all of it.", amount)),
+  refunds: maybe(
+    Schema.Array(RefundedPartObject).annotations({ description: "Its refunds, the oldest first, when there are any." })
   ),
-  refunds: Schema.optionalWith(
-    Schema.Array(RefundedPartObject).annotations({ description: "Its refunds, the oldest first, when there are any." }),
-    optional
-  ),
-  from: Schema.optionalWith(
+  from: maybe(
     text(
       "Who sent it, in EIP-55 form: the token's holder, or the transaction's sender. It may be an exchange: ask your customer before you send money back there. Absent for money that moved inside contracts, and where nodes differ.",
       address
-    ),
-    optional
+    )
   ),
-  txHash: Schema.optionalWith(text("Hash of the transaction; absent where no node can tell it.", hash), optional),
-  uncorroborated: Schema.optionalWith(
+  txHash: maybe(text("Hash of the transaction; absent where no node can tell it.", hash)),
+  uncorroborated: maybe(
     Schema.Literal(true).annotations({
       description:
         "Not yet corroborated: only one provider has the transaction. Wait before you decide: once a second one has it, an exception of another kind takes its place, and once it is refuted there is none."
-    }),
-    optional
+    })
   ),
   address: text("The address that the money is at, in EIP-55 form.", address),
-  derivationIndex: Schema.optionalWith(
+  derivationIndex: maybe(
     Schema.Number.annotations({
       jsonSchema: { type: "integer", minimum: 0, description: "The index of that address in its wallet." }
-    }),
-    optional
+    })
   ),
-  path: Schema.optionalWith(
+  path: maybe(
     text("The path of that address, as wallets show it. Absent where the wallet's key does not tell its account.", {
       pattern: "^m/44'/60'/[0-9]+'/0/[0-9]+$"
-    }),
-    optional
+    })
   ),
   detectedAt: timestamp("When it was noticed"),
-  resolution: Schema.optionalWith(
+  resolution: maybe(
     Schema.Literal("accepted", "refunded", "gone").annotations({
       description:
         "Absent while it is open. `accepted`, `refunded`: what was decided. `gone`: a reorg took the money back, or it turned out to be something else."
-    }),
-    optional
+    })
   ),
-  resolvedAt: Schema.optionalWith(timestamp("When it was closed"), optional),
-  resolutionTxHash: Schema.optionalWith(
+  resolvedAt: maybe(timestamp("When it was closed")),
+  resolutionTxHash: maybe(
     text(
       "The transaction that the decision named: the one that sent money back, the last one where there were several, or the one that was accepted for money without a known transaction.",
       hash
-    ),
-    optional
+    )
   ),
-  note: Schema.optionalWith(text("The note that was left with the decision."), optional)
+  note: maybe(text("The note that was left with the decision."))
 }).annotations({ identifier: "PaymentException", description: "Money that fits no payment and needs a person." })
 export type ExceptionObject = typeof ExceptionObject.Type
 
@@ -106,8 +94,8 @@ export const OperatorException = Schema.Struct({
   mode: Mode,
   kind: ExceptionKind,
   /** Absent where the database has lost it. */
-  payment: Schema.optionalWith(Schema.String, optional),
-  merchantRef: Schema.optionalWith(Schema.String, optional)
+  payment: maybe(Schema.String),
+  merchantRef: maybe(Schema.String)
 })
 export type OperatorException = typeof OperatorException.Type
 

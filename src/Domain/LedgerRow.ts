@@ -3,15 +3,14 @@
  * first stored it. The API, the command, the portal and its file show these fields; every sum is a sum over them.
  */
 import { BigDecimal, Schema } from "effect"
-import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
+import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import { decimalText, Fiat } from "./Currency.ts"
 import { RefundStatus } from "./Refund.ts"
 
-const optional = { exact: true } as const
 const units = { pattern: "^(0|[1-9][0-9]*)$" }
 const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
-const maybeText = (...given: Parameters<typeof text>) => Schema.optionalWith(text(...given), optional)
+const maybeText = (...given: Parameters<typeof text>) => maybe(text(...given))
 
 /** Why a rate is not known: the token has no price, no source had a fresh one, or the money was seen a day after its block. */
 export const UnknownRate = Schema.Literal("unknown_token", "no_fresh_price", "seen_late", "too_small")
@@ -31,18 +30,17 @@ export const LedgerRow = Schema.Struct({
       "`receipt`: money that came. `refund`: money that was sent back. `collection`: money that `tilld sweep` moved to the operator's own address. `gas`: what a transaction of `tilld sweep` paid."
   }),
   refund: maybeText("The refund; absent where it is none.", idPattern("ref")),
-  status: Schema.optionalWith(
+  status: maybe(
     RefundStatus.annotations({
       description: "Of a refund: while it is `noted`, the chain has not shown it, and `at` is the time of its record."
-    }),
-    optional
+    })
   ),
   payment: maybeText("The payment; absent where there are several, as of a batch's gas.", idPattern("pay")),
   merchantRef: maybeText("The payment's reference."),
   chain: ChainName.annotations({ description: "The chain that the money moved on." }),
   currency: text("What moved: a token's symbol, a wrong token's name, or its contract."),
   amount: text("How much, in the smallest unit.", units),
-  decimals: Schema.optionalWith(count("Decimals of the currency; absent where they are not known."), optional),
+  decimals: maybe(count("Decimals of the currency; absent where they are not known.")),
   quantity: maybeText("The amount in whole tokens, a decimal."),
   from: maybeText("Who sent it, in EIP-55 form; absent where that is not known.", address),
   to: maybeText(
@@ -63,15 +61,14 @@ export const LedgerRow = Schema.Struct({
   income: maybeText(
     "What the row adds to the income, in the account's currency: the worth of `credited`, below zero for a refund."
   ),
-  worthCurrency: Schema.optionalWith(Fiat.annotations({ description: "The account's currency of then." }), optional),
+  worthCurrency: maybe(Fiat.annotations({ description: "The account's currency of then." })),
   rate: maybeText("Units of that currency for one whole token."),
   rateSource: maybeText("Where the rate is from: `quote`, or the names of price sources."),
-  worthUnknown: Schema.optionalWith(
+  worthUnknown: maybe(
     UnknownRate.annotations({
       description:
         "Why there is no worth. `unknown_token`: it has no price. `no_fresh_price`: no source had one. `seen_late`: the money was seen more than a day after its block. `too_small`: it is not credited."
-    }),
-    optional
+    })
   )
 }).annotations({ identifier: "LedgerRow", description: "Money that moved, and its worth at that moment." })
 export type LedgerRow = typeof LedgerRow.Type

@@ -1,5 +1,5 @@
 import { Data, Duration, Schema } from "effect"
-import { count, idPattern, text, timestamp } from "../lib/annotations.ts"
+import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import { decimalsOf, PaymentCurrency } from "./Currency.ts"
 import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "./Ids.ts"
@@ -98,8 +98,6 @@ export type NewPayment = Omit<
 export const isEnded = (status: PaymentStatus): status is Exclude<PaymentStatus, "pending" | "detecting"> =>
   status !== "pending" && status !== "detecting"
 
-const optional = { exact: true } as const
-
 const baseUnits = (description: string, pattern: string) =>
   text(`${description}, in the smallest unit of the token: wei for ETH, millionths for USDC.`, { pattern })
 
@@ -130,53 +128,44 @@ export const PaymentObject = Schema.Struct({
   ),
   refunded: baseUnits("What was sent back of that", "^(0|[1-9][0-9]*)$"),
   kept: baseUnits("`received` less `refunded`", "^(0|[1-9][0-9]*)$"),
-  amountReceived: Schema.optionalWith(
+  amountReceived: maybe(
     baseUnits(
       "What has come in the currency asked for, on time, confirmed or not; of an ended payment, what was confirmed by then",
       "^(0|[1-9][0-9]*)$"
-    ),
-    optional
+    )
   ),
-  txHash: Schema.optionalWith(
+  txHash: maybe(
     text(
       "Hash of the first transaction that was seen; once confirmed, of the one that completed the amount. From `detecting` on.",
       { pattern: "^0x[0-9a-fA-F]{64}$" }
-    ),
-    optional
+    )
   ),
-  confirmedAt: Schema.optionalWith(timestamp("When the payment was confirmed. From `confirmed` on"), optional),
-  failureReason: Schema.optionalWith(
+  confirmedAt: maybe(timestamp("When the payment was confirmed. From `confirmed` on")),
+  failureReason: maybe(
     FailureReason.annotations({
       description:
         "Why it failed. `insufficient_amount`: too little came in time. `wrong_token`, `wrong_chain`: only such money came. `reorged`: the chain took back what had been confirmed. `abandoned`: the operator gave up the chain. `cancelled`: you ended it. When `failed`, and as `cancelled` also when `expired`."
-    }),
-    optional
+    })
   ),
-  tokenContract: Schema.optionalWith(
+  tokenContract: maybe(
     text(
       "Contract of the token on this chain when the payment was created, in EIP-55 form. Absent for the chain's own coin.",
       {
         pattern: "^0x[0-9a-fA-F]{40}$"
       }
-    ),
-    optional
+    )
   ),
-  chainId: Schema.optionalWith(
-    count("Id of the chain (EIP-155), as wallets know it. Absent if the operator no longer configures the chain."),
-    optional
+  chainId: maybe(
+    count("Id of the chain (EIP-155), as wallets know it. Absent if the operator no longer configures the chain.")
   ),
-  decimals: Schema.optionalWith(count("Decimals of the token: 6 if a million base units are one."), optional),
-  paymentUri: Schema.optionalWith(
+  decimals: maybe(count("Decimals of the token: 6 if a million base units are one.")),
+  paymentUri: maybe(
     text(
       "What is to be paid now as an EIP-681 URI, for a wallet or a QR code: `amountRemaining` of a part-paid payment, else `amount`. Absent when there is nothing to pay any more.",
       { pattern: "^ethereum:0x[0-9a-fA-F]{40}@[0-9]+[/?]" }
-    ),
-    optional
+    )
   ),
-  amountRemaining: Schema.optionalWith(
-    baseUnits("What is still missing, while only a part has come", "^[1-9][0-9]*$"),
-    optional
-  )
+  amountRemaining: maybe(baseUnits("What is still missing, while only a part has come", "^[1-9][0-9]*$"))
 }).annotations({
   identifier: "Payment",
   description: "A payment. Fields that do not apply yet are absent, never null."

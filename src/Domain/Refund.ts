@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
-import { idPattern, text, timestamp } from "../lib/annotations.ts"
+import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import type { AccountId, PaymentId, RefundId } from "./Ids.ts"
@@ -92,18 +92,16 @@ export class RefundUnderWay extends Schema.TaggedError<RefundUnderWay>()("Refund
 /** The refund cannot be changed so: it is final, or was dropped. */
 export class RefundSettled extends Schema.TaggedError<RefundSettled>()("RefundSettled", { message: Schema.String }) {}
 
-const optional = { exact: true } as const
 const address = { pattern: "^0x[0-9a-fA-F]{40}$" }
 
 /** A refund in the API: the same by itself, with its payment, in an exception and in an event. */
 export const RefundObject = Schema.Struct({
   id: text("Identifier of the refund.", idPattern("ref")),
-  payment: Schema.optionalWith(text("The payment whose money it sends back.", idPattern("pay")), optional),
-  exceptions: Schema.optionalWith(
+  payment: maybe(text("The payment whose money it sends back.", idPattern("pay"))),
+  exceptions: maybe(
     Schema.Array(text("An exception.", idPattern("exc"))).annotations({
       description: "The exceptions whose money it sends back, where there are any."
-    }),
-    optional
+    })
   ),
   status: RefundStatus.annotations({
     description:
@@ -112,17 +110,16 @@ export const RefundObject = Schema.Struct({
   chain: ChainName.annotations({ description: "The chain that the money is on." }),
   currency: text("What is sent back."),
   amount: text("How much, in the smallest unit.", { pattern: "^[1-9][0-9]*$" }),
-  to: Schema.optionalWith(text("Who gets it, in EIP-55 form, where that is known.", address), optional),
-  from: Schema.optionalWith(
+  to: maybe(text("Who gets it, in EIP-55 form, where that is known.", address)),
+  from: maybe(
     text(
       "Who sent it, in EIP-55 form, once the chain has shown it: the payment's own address, or another wallet of yours.",
       address
-    ),
-    optional
+    )
   ),
-  txHash: Schema.optionalWith(text("The transaction that sends it.", { pattern: "^0x[0-9a-fA-F]{64}$" }), optional),
-  reason: Schema.optionalWith(text("The note that was left with it."), optional),
-  problem: Schema.optionalWith(text("Why it is `not_found` or `failed`, or why the chain cannot tell."), optional),
+  txHash: maybe(text("The transaction that sends it.", { pattern: "^0x[0-9a-fA-F]{64}$" })),
+  reason: maybe(text("The note that was left with it.")),
+  problem: maybe(text("Why it is `not_found` or `failed`, or why the chain cannot tell.")),
   createdAt: timestamp("When it was recorded"),
   changedAt: timestamp("When it got its status")
 }).annotations({ identifier: "Refund", description: "Money that goes back to a customer." })

@@ -1,4 +1,5 @@
 import { DateTime, Option, Schema } from "effect"
+import { maybe } from "../lib/annotations.ts"
 import { parseUrl } from "../lib/Url.ts"
 import { Fiat } from "./Currency.ts"
 
@@ -65,14 +66,14 @@ export const mostFrameOrigins = 10
  * what a payment must be worth. What is absent looks like tilld, and is UTC, USD and anything.
  */
 export const Shop = Schema.Struct({
-  name: Schema.optionalWith(ShopName, { exact: true }),
-  accent: Schema.optionalWith(Accent, { exact: true }),
-  logo: Schema.optionalWith(LogoFile, { exact: true }),
-  website: Schema.optionalWith(Website, { exact: true }),
-  contact: Schema.optionalWith(Contact, { exact: true }),
-  timezone: Schema.optionalWith(TimeZone, { exact: true }),
-  currency: Schema.optionalWith(Fiat, { exact: true }),
-  minimumUsd: Schema.optionalWith(MinimumUsd, { exact: true }),
+  name: maybe(ShopName),
+  accent: maybe(Accent),
+  logo: maybe(LogoFile),
+  website: maybe(Website),
+  contact: maybe(Contact),
+  timezone: maybe(TimeZone),
+  currency: maybe(Fiat),
+  minimumUsd: maybe(MinimumUsd),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type

@@ -3,7 +3,7 @@ import { Predicate, Schema, Stream } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBodies, errorBody } from "../Domain/ApiError.ts"
 import { EventKind, Position } from "../Domain/Event.ts"
-import { alternatives, must } from "../lib/annotations.ts"
+import { alternatives, maybe, must } from "../lib/annotations.ts"
 
 /** Server-sent events, https://html.spec.whatwg.org/multipage/server-sent-events.html */
 const Messages = Schema.declare((body): body is Stream.Stream<string> =>
@@ -29,8 +29,8 @@ const Kinds = must(
 export const EventsApi = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("stream", "/v1/events/stream")
-      .setUrlParams(Schema.Struct({ events: Schema.optionalWith(Kinds, { exact: true }) }))
-      .setHeaders(Schema.Struct({ "last-event-id": Schema.optionalWith(Position, { exact: true }) }))
+      .setUrlParams(Schema.Struct({ events: maybe(Kinds) }))
+      .setHeaders(Schema.Struct({ "last-event-id": maybe(Position) }))
       .addSuccess(Messages)
       .addError(errorBody("TOO_MANY_STREAMS"))
       .annotate(RequiredPermission, ["webhooks:read", "payments:read"])

@@ -2,13 +2,12 @@
 import { Duration, Option, ParseResult, Schema } from "effect"
 import { ChainName, chainNames, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
-import { must } from "../lib/annotations.ts"
+import { maybe, must } from "../lib/annotations.ts"
 import { iso, parseMoment } from "../lib/moment.ts"
 import { parseDuration } from "../Settings/valueSchemas.ts"
 import { withFlag } from "./inputText.ts"
 
-/** A field that may be absent. */
-export const maybe = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
+export { maybe }
 
 /** A field with its default. */
 export const otherwise = <A, I>(schema: Schema.Schema<A, I>, value: () => NoInfer<A>) =>

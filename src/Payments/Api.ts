@@ -17,11 +17,9 @@ import {
   referenceOf
 } from "../Domain/Payment.ts"
 import { pageSchema } from "../Http/cursor.ts"
-import { alternatives, count, inLog, must, text } from "../lib/annotations.ts"
+import { alternatives, count, inLog, maybe, must, text } from "../lib/annotations.ts"
 import { choiceParameter, cursorParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../lib/Url.ts"
-
-const optional = { exact: true } as const
 
 /**
  * The pattern of `merchantRef` for validators that read patterns without the `u` flag, where a character outside the basic
@@ -124,11 +122,11 @@ export const CreatePaymentBody = Schema.Struct({
   amount: Amount,
   currency: Currency,
   chain: Chain,
-  webhookUrl: Schema.optionalWith(WebhookUrl, optional),
-  redirectUrl: Schema.optionalWith(RedirectUrl, optional),
-  expiresIn: Schema.optionalWith(ExpiresIn, optional),
-  metadata: Schema.optionalWith(Metadata, optional),
-  quoteId: Schema.optionalWith(QuoteId, optional)
+  webhookUrl: maybe(WebhookUrl),
+  redirectUrl: maybe(RedirectUrl),
+  expiresIn: maybe(ExpiresIn),
+  metadata: maybe(Metadata),
+  quoteId: maybe(QuoteId)
 }).annotations({ identifier: "CreatePayment", description: "What is to be paid. Unknown fields are refused." })
 
 /** In EIP-55 form once decoded. */
@@ -189,17 +187,16 @@ export const transactionHash = (about: string) =>
 export const ListPaymentsQuery = Schema.Struct({
   status: choiceParameter(PaymentStatus, "Only payments in this status; `pending` does not include `detecting`"),
   chain: choiceParameter(ChainName, "Only payments on this chain"),
-  merchantRef: Schema.optionalWith(merchantRef("Only the payment with this reference"), optional),
-  address: Schema.optionalWith(Address, optional),
-  txHash: Schema.optionalWith(
+  merchantRef: maybe(merchantRef("Only the payment with this reference")),
+  address: maybe(Address),
+  txHash: maybe(
     transactionHash(
       "Only payments that this transaction sent something to, even too late, of another token, or in a block that a reorg has removed since"
-    ),
-    optional
+    )
   ),
-  from: Schema.optionalWith(plainAddress("Only payments that this address sent something to"), optional),
-  metadata: Schema.optionalWith(MetadataTerms, optional),
-  search: Schema.optionalWith(Search, optional),
+  from: maybe(plainAddress("Only payments that this address sent something to")),
+  metadata: maybe(MetadataTerms),
+  search: maybe(Search),
   createdAfter: momentParameter("Only payments created at this time or later"),
   createdBefore: momentParameter("Only payments created before this time"),
   limit: limitParameter("Payments"),
@@ -232,10 +229,7 @@ const Payable = Schema.Struct({
   chainId: count("Id of the chain (EIP-155), as wallets know it."),
   decimals: count("Decimals of the token: 6 if a million base units are one."),
   native: Schema.Boolean.annotations({ description: "Whether it is the chain's own coin, which has no contract." }),
-  contract: Schema.optionalWith(
-    text("Contract of the token, in EIP-55 form.", { pattern: "^0x[0-9a-fA-F]{40}$" }),
-    optional
-  )
+  contract: maybe(text("Contract of the token, in EIP-55 form.", { pattern: "^0x[0-9a-fA-F]{40}$" }))
 }).annotations({ identifier: "PayableCurrency", description: "A token that a payment can be made in, on one chain." })
 
 /** What the configuration offers in the key's mode. */

@@ -4,7 +4,7 @@ import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
-import { alternatives, must, text } from "../lib/annotations.ts"
+import { alternatives, maybe, must, text } from "../lib/annotations.ts"
 
 const currency = (about: string) =>
   must(`be ${alternatives(QuoteCurrency.literals)}`, QuoteCurrency, { about, log: "shown" })
@@ -29,7 +29,7 @@ export const CreateQuoteBody = Schema.Struct({
   fromCurrency: currency("Source currency; MATIC is quoted, and no payment takes it"),
   toCurrency: currency("Target currency, another than the source; MATIC is quoted, and no payment takes it"),
   amount: Amount,
-  chain: Schema.optionalWith(Chain, { exact: true })
+  chain: maybe(Chain)
 }).annotations({ identifier: "CreateQuote", description: "What is to be priced. Unknown fields are refused." })
 
 export const QuotesApi = HttpApiGroup.make("quotes")

@@ -5,7 +5,7 @@ import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain
 import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { EventKinds, SecretText, secretRule } from "../Domain/Webhook.ts"
-import { idPattern, must, text, timestamp } from "../lib/annotations.ts"
+import { idPattern, maybe, must, text, timestamp } from "../lib/annotations.ts"
 import { HttpsUrl } from "../lib/Url.ts"
 
 const Secret = must(secretRule, Schema.Redacted(SecretText), {
@@ -35,10 +35,10 @@ const OverlapSeconds = must(
 
 /** The input of `PATCH /v1/webhooks/:id`. */
 export const ChangeEndpointBody = Schema.Struct({
-  url: Schema.optionalWith(HttpsUrl, { exact: true }),
-  events: Schema.optionalWith(EventKinds, { exact: true }),
-  secret: Schema.optionalWith(Secret, { exact: true }),
-  overlapSeconds: Schema.optionalWith(OverlapSeconds, { exact: true })
+  url: maybe(HttpsUrl),
+  events: maybe(EventKinds),
+  secret: maybe(Secret),
+  overlapSeconds: maybe(OverlapSeconds)
 }).annotations({
   identifier: "ChangeWebhookEndpoint",
   description: "What is to change: at least one of `url`, `events` and `secret`. Unknown fields are refused."
@@ -50,7 +50,7 @@ export const EndpointObject = Schema.Struct({
   url: text("Where events go.", { format: "uri" }),
   events: Schema.Array(EventKind).annotations({ description: "The event kinds that it receives." }),
   createdAt: timestamp("When it was registered"),
-  formerSecretUntil: Schema.optionalWith(timestamp("While the former secret signs too: until when"), { exact: true })
+  formerSecretUntil: maybe(timestamp("While the former secret signs too: until when"))
 }).annotations({ identifier: "WebhookEndpoint", description: "A registered endpoint, without its secret." })
 
 export const EndpointList = Schema.Struct({
@@ -60,7 +60,7 @@ export const EndpointList = Schema.Struct({
 export const RemovedEndpoint = Schema.Struct({
   id: text("Identifier of the endpoint that was deleted.", idPattern("wh")),
   deleted: Schema.Literal(true),
-  cancelled: Schema.optionalWith(
+  cancelled: maybe(
     Schema.Number.annotations({
       jsonSchema: {
         type: "integer",
@@ -68,8 +68,7 @@ export const RemovedEndpoint = Schema.Struct({
         description:
           "How many deliveries ended with it: they had not arrived yet. Each can be sent to another endpoint, with `to`."
       }
-    }),
-    { exact: true }
+    })
   )
 }).annotations({ identifier: "DeletedWebhookEndpoint" })
 

@@ -1,5 +1,8 @@
 import { Option, Schema, SchemaAST } from "effect"
 
+/** A field that may be absent, and is never undefined. */
+export const maybe = <A, I, R>(schema: Schema.Schema<A, I, R>) => Schema.optionalWith(schema, { exact: true })
+
 /** A string of a response, with its description and further JSON Schema keywords. */
 export const text = (description: string, jsonSchema: Readonly<Record<string, unknown>> = {}) =>
   Schema.String.annotations({ description, jsonSchema })

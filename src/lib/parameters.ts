@@ -1,5 +1,5 @@
 import { Either, Schema } from "effect"
-import { alternatives, must } from "./annotations.ts"
+import { alternatives, maybe, must } from "./annotations.ts"
 import { Moment } from "./moment.ts"
 
 /** A segment with invalid percent-encoding is left as it is: no id matches it. */
@@ -33,24 +33,19 @@ export const parametersIn = (
 export const maxPageSize = 100
 export const defaultPageSize = 20
 
-const optional = { exact: true } as const
-
 /** One of several values. `about`: what it selects. */
 export const choiceParameter = <Values extends readonly [string, ...ReadonlyArray<string>]>(
   values: Schema.Literal<[...Values]>,
   about: string
-) => Schema.optionalWith(must(`be ${alternatives(values.literals)}`, values, { about }), optional)
+) => maybe(must(`be ${alternatives(values.literals)}`, values, { about }))
 
 /** Any text: one that names nothing selects nothing. `about`: what it selects. */
 export const idParameter = (about: string, prefix: string) =>
-  Schema.optionalWith(
-    must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about, log: "hidden" }),
-    optional
-  )
+  maybe(must(`be an id: ${prefix}_ and letters, digits, _ or -`, Schema.String, { about, log: "hidden" }))
 
 /** `what`: the rows, in the plural. */
 export const limitParameter = (what: string) =>
-  Schema.optionalWith(
+  maybe(
     must(
       `be an integer from 1 to ${maxPageSize}`,
       Schema.String.pipe(
@@ -63,25 +58,22 @@ export const limitParameter = (what: string) =>
         byDefault: defaultPageSize,
         json: { type: "integer", minimum: 1, maximum: maxPageSize }
       }
-    ),
-    optional
+    )
   )
 
-export const cursorParameter = Schema.optionalWith(
+export const cursorParameter = maybe(
   must("be given once", Schema.String, {
     about: "The `cursor` of the page before, with the same filters; it never expires",
     log: "hidden"
-  }),
-  optional
+  })
 )
 
 /** `about`: what it selects. */
 export const momentParameter = (about: string) =>
-  Schema.optionalWith(
+  maybe(
     must("be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31", Moment, {
       about,
       json: { type: "string" },
       log: "shown"
-    }),
-    optional
+    })
   )

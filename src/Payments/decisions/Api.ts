@@ -8,11 +8,9 @@ import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
 import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { RefundObject, RefundStatus } from "../../Domain/Refund.ts"
 import { pageSchema } from "../../Http/cursor.ts"
-import { alternatives, must, text } from "../../lib/annotations.ts"
+import { alternatives, maybe, must, text } from "../../lib/annotations.ts"
 import { choiceParameter, cursorParameter, idParameter, limitParameter } from "../../lib/parameters.ts"
 import { plainAddress, transactionHash } from "../Api.ts"
-
-const optional = { exact: true } as const
 
 const Status = Schema.Literal("open", "resolved")
 const Action = Schema.Literal("accept", "refund")
@@ -49,14 +47,13 @@ export const ResolveBody = Schema.Struct({
     about: "What you have decided: to take the money, or to send it back, which you have done with your own wallet",
     log: "shown"
   }),
-  txHash: Schema.optionalWith(
+  txHash: maybe(
     transactionHash(
       "With `refund` the transaction that sends the money back, which is looked up on the chain. With `accept` the transaction that paid, where the exception has none: the chain must have it, with its confirmations"
-    ),
-    optional
+    )
   ),
-  amount: Schema.optionalWith(amountOf("With `refund`: how much goes back; the rest stays open"), optional),
-  note: Schema.optionalWith(Note, optional)
+  amount: maybe(amountOf("With `refund`: how much goes back; the rest stays open")),
+  note: maybe(Note)
 }).annotations({ identifier: "ResolveException", description: "A decision. Unknown fields are refused." })
 
 /** The input of `POST /v1/payments/:id/refunds`. */
@@ -64,30 +61,26 @@ export const RefundBody = Schema.Struct({
   amount: amountOf(
     "How much goes back: what is open first, then what counts for the payment, and never more than is left"
   ),
-  currency: Schema.optionalWith(
+  currency: maybe(
     must("be a currency that came for the payment", Schema.String.pipe(Schema.maxLength(64)), {
       about: "Which of the money that came; the payment's own currency if absent",
       // Any text: it may be a private key.
       log: "hidden"
-    }),
-    optional
+    })
   ),
-  chain: Schema.optionalWith(
+  chain: maybe(
     must(`be ${alternatives(ChainName.literals)}`, ChainName, {
       about: "On which chain the money came; the payment's if absent",
       log: "hidden"
-    }),
-    optional
+    })
   ),
-  to: Schema.optionalWith(
-    plainAddress("Who gets it. Without `txHash`, the operator's `tilld sweep plan --refund` can send it there"),
-    optional
+  to: maybe(
+    plainAddress("Who gets it. Without `txHash`, the operator's `tilld sweep plan --refund` can send it there")
   ),
-  txHash: Schema.optionalWith(
-    transactionHash("The transaction that sends it, which is looked up on the chain; it can be named later"),
-    optional
+  txHash: maybe(
+    transactionHash("The transaction that sends it, which is looked up on the chain; it can be named later")
   ),
-  reason: Schema.optionalWith(Note, optional)
+  reason: maybe(Note)
 }).annotations({ identifier: "RefundPayment", description: "What goes back. Unknown fields are refused." })
 
 /** The input of `PATCH /v1/refunds/:id`. */

@@ -4,10 +4,8 @@ import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { errorBodies, errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
 import { pageSchema } from "../../Http/cursor.ts"
-import { alternatives, count, idPattern, must, text } from "../../lib/annotations.ts"
+import { alternatives, count, idPattern, maybe, must, text } from "../../lib/annotations.ts"
 import { choiceParameter, cursorParameter, idParameter, limitParameter, momentParameter } from "../../lib/parameters.ts"
-
-const optional = { exact: true } as const
 
 export const DeliveryPage = pageSchema("DeliveryPage", "deliveries", DeliveryObject)
 
@@ -40,13 +38,12 @@ export const RedeliverBody = Schema.Struct({ to: To }).annotations({
 /** What `POST /v1/deliveries/redeliver` takes. */
 export const RedeliverSomeBody = Schema.Struct({
   ...scope,
-  status: Schema.optionalWith(
+  status: maybe(
     must(`be ${alternatives(DeliveryFilter.literals)}`, DeliveryFilter, {
       about: "Only deliveries in this state",
       byDefault: "failing",
       log: "shown"
-    }),
-    optional
+    })
   ),
   to: To,
   cursor: cursorParameter
