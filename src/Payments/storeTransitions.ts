@@ -91,8 +91,8 @@ export const storeTransitions = Effect.fnUntraced(function* (
 ) {
   const end = steps.at(-1)?.payment ?? payment
   // What is not corroborated when a payment ends is not received.
-  const mayHaveMore = receiptsChanged || end.status !== payment.status
-  const { received, refunded } = mayHaveMore ? (yield* standingOf(end)).sums : payment
+  const stand = receiptsChanged || end.status !== payment.status ? yield* standingOf(end) : undefined
+  const { received, refunded } = stand?.sums ?? payment
   const isSame = received === payment.received && refunded === payment.refunded
   const due = steps.length > 0 || isSame ? steps : [{ payment, announced: false }]
   const stated = due.map((step) => ({ ...step, payment: { ...step.payment, received, refunded } }))
@@ -108,16 +108,15 @@ export const storeTransitions = Effect.fnUntraced(function* (
     before = step.payment
   }
   if (last !== undefined) yield* storeState(before, after, at)
-  const mayDiffer = receiptsChanged || after.status !== payment.status
-  const opened = mayDiffer ? yield* syncExceptions(after, at) : []
+  const opened = stand === undefined ? [] : yield* syncExceptions(after, stand, at)
   yield* decide(opened)
-  if (mayDiffer) yield* classify(after)
+  if (stand !== undefined) yield* classify(after, stand)
   // The event of the last state reports the exceptions that come with it.
   if (last?.announced === true) {
     yield* publishState(outbox, after, at, kindOf(before, after), { isDecision: last.isDecision })
   }
   if (isUpdated) yield* publishState(outbox, after, at, "payment.updated", { isDecision: true })
-  if (mayDiffer) yield* reportExceptions(outbox, after, at)
+  if (stand !== undefined) yield* reportExceptions(outbox, after, at)
   return { after, opened }
 })
 
@@ -130,21 +129,25 @@ export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   const unlisted = least === undefined ? [] : yield* Receipts.unlisted(tx, payment, least)
   const exceptions = yield* Exceptions.ofPayment(tx, payment.id)
   const refunds = yield* Refunds.ofPayment(tx, payment.id)
-  const stands = standing(payment, [...listed, ...unlisted], { exceptions, refunds }, sponsor)
+  const all = [...listed, ...unlisted]
+  const stands = standing(payment, all, { exceptions, refunds }, sponsor)
   // The small one that completes the payment is listed from then on: it waits for a second provider like any other.
   yield* Receipts.list(unlisted.filter((receipt) => stands.money.includes(receipt)))
-  return { ...stands, stored: exceptions, refunds }
+  return { ...stands, all, sponsor, stored: exceptions, refunds }
 })
 
-/** Stores what a payment's receipts are taken for. */
-const classify = Effect.fnUntraced(function* (payment: Payment) {
-  const { kinds } = yield* standingOf(payment)
+/** A payment's money as it was read, with the decisions on it. */
+export type Stand = Effect.Effect.Success<ReturnType<typeof standingOf>>
+
+/** Stores what a payment's receipts are taken for, by its exceptions as they are now. */
+const classify = Effect.fnUntraced(function* (payment: Payment, { all, refunds, sponsor }: Stand) {
+  const exceptions = yield* Exceptions.ofPayment(yield* Tx, payment.id)
+  const { kinds } = standing(payment, all, { exceptions, refunds }, sponsor)
   yield* Receipts.setKinds(kinds().map(({ receipt, ...is }) => ({ ...receipt, ...is })))
 })
 
 /** Updates a payment's exceptions to its money. Gives the exceptions that were opened. `at` in Unix milliseconds. */
-const syncExceptions = Effect.fnUntraced(function* (payment: Payment, at: number) {
-  const { exceptions, stored } = yield* standingOf(payment)
+const syncExceptions = Effect.fnUntraced(function* (payment: Payment, { exceptions, stored }: Stand, at: number) {
   const place = { address: payment.address.toLowerCase(), mode: payment.mode, payment: payment.id }
   return yield* Exceptions.sync(place, stored, exceptions(), at)
 })

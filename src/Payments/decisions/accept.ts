@@ -35,7 +35,7 @@ import { credited, withoutApart } from "../exceptionContents.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Receipts from "../ReceiptsRepo.ts"
 import { counted, crossing, withReceived } from "../statusMachine.ts"
-import { standingOf, storeTransitions } from "../storeTransitions.ts"
+import { type Stand, standingOf, storeTransitions } from "../storeTransitions.ts"
 import { refuseUndecidable, type Waived, whyExceptionUndecidable, whyUndecidable } from "../undecidable.ts"
 
 /** `repeated`: the decision had been made before. */
@@ -178,8 +178,6 @@ const confirmedBy = (payment: Payment, paying: ReadonlyArray<Receipt>, txHash: s
   failureReason: undefined,
   endedAt: at
 })
-
-type Stand = Effect.Effect.Success<ReturnType<typeof standingOf>>
 
 /** What a payment that is not confirmed is accepted for: all that counts for it, or that beside the other open exceptions. */
 const acceptance = Effect.fnUntraced(function* (
