@@ -8,7 +8,7 @@ import * as Ledger from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { MoneyNotConfirmed, type PaymentException } from "../Domain/Exception.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
-import type { SettingsShape } from "../Settings.ts"
+import { Settings } from "../Settings.ts"
 import type { Db, StoreUnavailable } from "../Sql.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 
@@ -29,11 +29,11 @@ export interface Undecidable {
 /** Why these canonical receipts, of `money`, are not decided on; undefined where they may be. */
 export const whyUndecidable = Effect.fnUntraced(function* (
   db: Db,
-  chains: SettingsShape["chains"],
   money: string,
   receipts: ReadonlyArray<Receipt>,
   { isProven, uncorroborated }: Waived = {}
-): Effect.fn.Return<Undecidable | undefined, StoreUnavailable> {
+): Effect.fn.Return<Undecidable | undefined, StoreUnavailable, Settings> {
+  const { chains } = yield* Settings
   for (const [key, all] of Object.entries(Arr.groupBy(receipts, networkKey))) {
     const chain = chains.find((configured) => networkKey(configured) === key)
     // Nothing is read any more of a chain that was taken out of the configuration.
@@ -59,24 +59,18 @@ export const whyUndecidable = Effect.fnUntraced(function* (
  */
 export const whyExceptionUndecidable = Effect.fnUntraced(function* (
   db: Db,
-  chains: SettingsShape["chains"],
   exception: PaymentException,
   waived?: Waived
-): Effect.fn.Return<Undecidable | undefined, StoreUnavailable> {
+): Effect.fn.Return<Undecidable | undefined, StoreUnavailable, Settings> {
   if (exception.kind === "reorged") return undefined
   const receipts = yield* Receipts.ofException(db, exception)
   const corroborated = receipts.filter((receipt) => receipt.corroborated)
-  return yield* whyUndecidable(
-    db,
-    chains,
-    `the money of ${exception.id}`,
-    corroborated.length > 0 ? corroborated : receipts,
-    waived
-  )
+  const decided = corroborated.length > 0 ? corroborated : receipts
+  return yield* whyUndecidable(db, `the money of ${exception.id}`, decided, waived)
 })
 
 /** Fails where money is not decided on. */
-export const refuseUndecidable = (why: Effect.Effect<Undecidable | undefined, StoreUnavailable>) =>
+export const refuseUndecidable = (why: Effect.Effect<Undecidable | undefined, StoreUnavailable, Settings>) =>
   Effect.flatMap(why, (found) =>
     found === undefined ? Effect.void : new MoneyNotConfirmed({ message: found.message })
   )

@@ -160,8 +160,7 @@ const proveOfException = Effect.fnUntraced(function* (
   const reader = yield* Reader
   const receipts = payment === undefined ? [] : yield* Receipts.ofPayment(reader, payment)
   const its = receipts.filter((receipt) => receipt.canonical && receipt.chain === chain && receipt.txHash === hash)
-  const { chains } = yield* Settings
-  if (its.length > 0) return yield* refuseUndecidable(whyUndecidable(reader, chains, hash, its, waived))
+  if (its.length > 0) return yield* refuseUndecidable(whyUndecidable(reader, hash, its, waived))
   const blockNumber = yield* prove({ chain, mode }, hash)
   // One transaction pays many by moving coins inside contracts, and what came in that way may be unattributed.
   if (payment !== undefined && kind !== "unattributed") {
@@ -187,7 +186,6 @@ const acceptance = Effect.fnUntraced(function* (
   { txHash: given, uncorroborated }: Named
 ) {
   const { id } = payment
-  const { chains } = yield* Settings
   const open = stored.filter((one) => one.status === "open" && one.id !== exception?.id)
   const onTime = counted(payment, receipts)
   const paying = exception === undefined ? onTime : withoutApart(onTime, open).receipts
@@ -207,7 +205,7 @@ const acceptance = Effect.fnUntraced(function* (
   const waived = { uncorroborated, isProven: given !== undefined && (exception !== undefined || its.length === 0) }
   const decided = exception === undefined ? [...paying, ...its] : paying
   const what = exception === undefined ? `what came for ${id}` : `what counts for ${id}`
-  yield* refuseUndecidable(whyUndecidable(yield* Tx, chains, what, decided, waived))
+  yield* refuseUndecidable(whyUndecidable(yield* Tx, what, decided, waived))
   const hashes = paying.filter((receipt) => receipt.txHash !== undefined)
   // The transaction that would have confirmed it, else the first. An orphaned one would make the next reorg check undo it.
   const paid =
@@ -232,7 +230,6 @@ const isSurplusOf = (accepted: PaymentException | undefined, opened: ExceptionCo
 /** Accepts, inside the transaction. Gives whether anything was left to accept. */
 const acceptNow = Effect.fnUntraced(function* ({ exception, payment }: Subject, named: Named) {
   const tx = yield* Tx
-  const { chains } = yield* Settings
   const outbox = yield* Outbox
   const matchSet = yield* WatchedAddresses
   const now = yield* Clock.currentTimeMillis
@@ -247,7 +244,7 @@ const acceptNow = Effect.fnUntraced(function* ({ exception, payment }: Subject, 
   const isKnown = stand?.receipts.some((one) => one.canonical && one.txHash === txHash) ?? false
   const isProven = txHash !== undefined && (exception !== undefined || !(isConfirmed || isKnown))
   const waived = { uncorroborated, isProven }
-  for (const one of meant) yield* refuseUndecidable(whyExceptionUndecidable(tx, chains, one, waived))
+  for (const one of meant) yield* refuseUndecidable(whyExceptionUndecidable(tx, one, waived))
   const accept = (one: PaymentException) => {
     const isNamed = exception !== undefined && broughtBy(one) === undefined
     return Exceptions.accept(one.id, now, isNamed ? named : { note: named.note })

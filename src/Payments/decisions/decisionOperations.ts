@@ -85,13 +85,10 @@ export const listExceptions = operation({
     if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
     if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
     const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
-    const { Settings } = yield* settings
-    const { chains } = yield* Settings
-    const found = yield* open(reader, filter)
     return yield* Effect.forEach(
-      found,
+      yield* open(reader, filter),
       Effect.fnUntraced(function* (one) {
-        const undecidable = yield* whyExceptionUndecidable(reader, chains, one)
+        const undecidable = yield* whyExceptionUndecidable(reader, one)
         return { ...operatorException(one), ...(undecidable && { undecidable }) }
       }),
       { concurrency: 1 }

@@ -27,7 +27,7 @@ import {
   RefundUnderWay
 } from "../../Domain/Refund.ts"
 import { type PricedMoment, pricesOf } from "../../Quotes/frozenRates.ts"
-import { Settings } from "../../Settings.ts"
+import type { Settings } from "../../Settings.ts"
 import { type Db, Tx, Writer } from "../../Sql.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Refunds from "../RefundsRepo.ts"
@@ -107,25 +107,20 @@ const partsOf = (money: ReadonlyArray<Refundable>, amount: bigint): ReadonlyArra
 }
 
 /** What of an open exception goes back. */
-const ofException = (exception: PaymentException, amount: bigint | undefined) =>
-  Effect.gen(function* () {
-    const { block, id, kind, status, txHash } = exception
-    if (status !== "open") return yield* decidedAlready(exception)
-    if (kind === "reorged") {
-      return yield* new NothingToDecide({
-        message: `There is no money of ${id} to send back, since a reorg took it: accept it, to do without that money`
-      })
-    }
-    const all = exception.amount
-    if (amount !== undefined && amount > all) {
-      return yield* invalidAmount(`must be at most ${all}, which is what is open of ${id}`)
-    }
-    const of: Refundable = {
-      ...{ exception: id, txHash, block, ofConfirmed: false, receipts: [] },
-      amount: amount ?? all
-    }
-    return [of]
-  })
+const ofException = Effect.fnUntraced(function* (exception: PaymentException, request: RefundRequest) {
+  const { amount: all, block, chain, currency, id, kind, status, txHash } = exception
+  if (status !== "open") return yield* decidedAlready(exception)
+  if (kind === "reorged") {
+    return yield* new NothingToDecide({
+      message: `There is no money of ${id} to send back, since a reorg took it: accept it, to do without that money`
+    })
+  }
+  const { amount = all, uncorroborated } = request
+  if (amount > all) return yield* invalidAmount(`must be at most ${all}, which is what is open of ${id}`)
+  yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, exception, { uncorroborated }))
+  const part: Refundable = { exception: id, txHash, block, amount, ofConfirmed: false, receipts: [] }
+  return { parts: [part], chain, currency }
+})
 
 /** Why no money of a payment can go back. */
 const nothingLeft = ({ id, status }: Payment, of: string) => {
@@ -164,13 +159,10 @@ const ofPayment = Effect.fnUntraced(function* (payment: Payment, request: Refund
   }
   const parts = partsOf(money, amount)
   const counting = parts.filter(({ exception }) => exception === undefined).flatMap(({ receipts }) => receipts)
-  const { chains } = yield* Settings
-  const what = `what counts for ${payment.id}`
-  yield* refuseUndecidable(whyUndecidable(yield* Tx, chains, what, counting, { uncorroborated }))
-  for (const { exception } of parts) {
-    const one = stored.find(({ id }) => id === exception)
-    if (one === undefined) continue
-    yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, chains, one, { uncorroborated }))
+  const tx = yield* Tx
+  yield* refuseUndecidable(whyUndecidable(tx, `what counts for ${payment.id}`, counting, { uncorroborated }))
+  for (const one of open.filter(({ id }) => parts.some(({ exception }) => exception === id))) {
+    yield* refuseUndecidable(whyExceptionUndecidable(tx, one, { uncorroborated }))
   }
   return { parts, chain, currency }
 })
@@ -222,7 +214,7 @@ export const noteRefund = <E = never>(
     const services = yield* Effect.context<Settings | Settlement>()
     const writer = yield* Writer
     const prices = yield* pricesOf
-    const { amount, note, to, txHash, uncorroborated } = request
+    const { note, to, txHash } = request
     const record = Effect.fnUntraced(function* (subject: Subject) {
       const { exception, payment } = subject
       const refunds = yield* refundsOf(yield* Tx, subject)
@@ -235,13 +227,7 @@ export const noteRefund = <E = never>(
       }
       const place = exception ?? (payment as Payment)
       const { chain, currency, parts } =
-        exception === undefined
-          ? yield* ofPayment(place as Payment, request)
-          : { ...exception, parts: yield* ofException(exception, amount) }
-      if (exception !== undefined) {
-        const { chains } = yield* Settings
-        yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, chains, exception, { uncorroborated }))
-      }
+        exception === undefined ? yield* ofPayment(place as Payment, request) : yield* ofException(exception, request)
       const now = yield* Clock.currentTimeMillis
       const refund: Omit<Refund, "sequence"> = {
         ...{ id: newRefundId(), payment: payment?.id, account: place.account, mode: place.mode },

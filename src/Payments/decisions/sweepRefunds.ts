@@ -10,7 +10,6 @@ import { lazily, operation } from "../../Operations/operation.ts"
 
 const sql = lazily(() => import("../../Sql.ts"))
 const refunding = lazily(() => import("./refund.ts"))
-const settings = lazily(() => import("../../Settings.ts"))
 
 /** Refunds that one request asks about at most. */
 export const mostRefundsAsked = 500
@@ -55,7 +54,6 @@ export const owedRefunds = operation({
   refusals: [],
   run: Effect.fnUntraced(function* ({ all, digest, of }) {
     const { Reader } = yield* sql
-    const { Settings } = yield* settings
     const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
     const repo = yield* lazily(() => import("../RefundsRepo.ts"))
     const { getAddress } = yield* lazily(() => import("viem"))
@@ -63,7 +61,6 @@ export const owedRefunds = operation({
     const { keptBeside } = yield* lazily(() => import("../addresses/ReceivedRepo.ts"))
     const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
     const reader = yield* Reader
-    const { chains } = yield* Settings
     const ids = all ? (yield* repo.payable(reader, mostRefundsAsked)).map(({ id }) => id) : of
     return yield* Effect.forEach(
       ids,
@@ -92,8 +89,7 @@ export const owedRefunds = operation({
         if (place === undefined) return { of, problem: `${of} is not known` }
         const { chain, currency, mode } = place
         const index = exception?.index ?? (yield* repo.walletIndexOf(reader, place.address))
-        const undecidable =
-          exception && begun === undefined && (yield* whyExceptionUndecidable(reader, chains, exception))
+        const undecidable = exception && begun === undefined && (yield* whyExceptionUndecidable(reader, exception))
         const address = getAddress(place.address as `0x${string}`)
         const noted = (yield* transactionsOf(reader, [{ chain, mode, address }]))({ chain, mode, address })
         const kept = (yield* keptBeside(reader, [place]))(place)
