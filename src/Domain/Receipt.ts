@@ -1,5 +1,6 @@
 import { BigDecimal, Option, Schema } from "effect"
 import type { ChainName, Mode } from "./Chain.ts"
+import { ExceptionKind } from "./Exception.ts"
 import type { PaymentId } from "./Ids.ts"
 
 /** The block tags of JSON-RPC for blocks that a reorg is not expected to replace. */
@@ -60,19 +61,7 @@ export interface BlockRef {
 }
 
 /** What a receipt is taken for. `before`: it came before the payment was made. */
-export const ReceiptKind = Schema.Literal(
-  ...([
-    "credited",
-    "overpaid",
-    "underpaid",
-    "late",
-    "wrong_token",
-    "wrong_chain",
-    "unattributed",
-    "found_late"
-  ] as const),
-  ...(["reorged", "unknown_payment", "too_small", "gas", "before"] as const)
-)
+export const ReceiptKind = Schema.Literal("credited", ...ExceptionKind.literals, "too_small", "gas", "before")
 export type ReceiptKind = typeof ReceiptKind.Type
 
 /** A receipt as it is shown with its payment; `at` in Unix seconds, hashes and addresses in lower case, `amount` in base units. */

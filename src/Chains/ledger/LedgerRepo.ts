@@ -7,43 +7,32 @@ import { Clock, Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
-import { anyRow, type Db, execute, Tx } from "../../Sql.ts"
+import { anyRow, type Db, execute, oneRow, Tx } from "../../Sql.ts"
 import type { Transfer } from "./Transfer.ts"
 import { currencyFor, type Owner, ownersOf } from "./WatchedAddressesRepo.ts"
 
-interface ScanRow {
-  readonly head_number: number
-  readonly head_hash: string
-  readonly head_time: number
-  readonly checked_number: number | null
-  readonly checked_time: number | null
-  readonly safe_number: number | null
-  readonly finalized_number: number | null
-  readonly verified_number: number
+interface ScanRow extends Pick<Scan, "finalized" | "safe" | "verified">, BlockRef {
+  readonly checkedNumber: number | undefined
+  readonly checkedTime: number | undefined
 }
 
 /** How far the chain has been read; undefined before its first head. */
 export const scan = (db: Db, { chain, mode }: Network) =>
   Effect.map(
-    db.get<ScanRow>(
-      `SELECT head_number, head_hash, head_time, checked_number, checked_time, safe_number, finalized_number,
-         verified_number
+    oneRow<ScanRow>(
+      db,
+      `SELECT head_number AS number, head_hash AS hash, head_time AS time, checked_number AS checkedNumber,
+         checked_time AS checkedTime, safe_number AS safe, finalized_number AS finalized, verified_number AS verified
        FROM scans WHERE chain = ? AND mode = ?`,
       [chain, mode]
     ),
-    (row): Scan | undefined =>
-      row && {
-        chain,
-        mode,
-        head: { number: row.head_number, hash: row.head_hash, time: row.head_time },
-        checked:
-          row.checked_number === null || row.checked_time === null
-            ? undefined
-            : { number: row.checked_number, time: row.checked_time },
-        safe: row.safe_number ?? undefined,
-        finalized: row.finalized_number ?? undefined,
-        verified: row.verified_number
-      }
+    (row): Scan | undefined => {
+      if (row === undefined) return undefined
+      const { checkedNumber, checkedTime, finalized, hash, number, safe, time, verified } = row
+      const isChecked = checkedNumber !== undefined && checkedTime !== undefined
+      const checked = isChecked ? { number: checkedNumber, time: checkedTime } : undefined
+      return { chain, mode, head: { number, hash, time }, checked, safe, finalized, verified }
+    }
   )
 
 /** The hash of the chain's first block, as stored when reading started; undefined where no node had it. */

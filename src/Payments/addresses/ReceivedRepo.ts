@@ -5,15 +5,11 @@ import { nativeToken } from "../../Domain/Currency.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
 import type { Db } from "../../Sql.ts"
+import type { ReceivedPayment } from "./receivedPayment.ts"
 
-export interface ReceivedRow {
-  readonly payment: string
-  readonly account: string
-  /** EIP-55 form. */
-  readonly address: string
-  /** The n and the i of its path m/44'/60'/n'/0/i; null where the wallet's key does not say n. */
+interface ReceivedRow extends Omit<ReceivedPayment, "held" | "isOpen" | "walletAccount"> {
+  /** Null where the wallet's key does not say it. */
   readonly walletAccount: number | null
-  readonly index: number
   readonly isOpen: 0 | 1
   /** JSON: what of its money on the chain waits, as `ReceivedPayment` has it. */
   readonly held: string
