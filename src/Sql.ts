@@ -22,6 +22,7 @@ export {
   anyRow,
   type CommitWith,
   changes,
+  countRows,
   type Db,
   execute,
   oneRow,

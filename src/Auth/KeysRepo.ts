@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
 import type { ApiKeyId } from "../Domain/Ids.ts"
-import { allRows, type Db, oneRow, Tx } from "../Sql.ts"
+import { allRows, countRows, type Db, oneRow, Tx } from "../Sql.ts"
 import { behind, type ListPage } from "./AccountsRepo.ts"
 
 interface Row extends Omit<ApiKey, "granted" | "ips" | "permissions"> {
@@ -114,13 +114,11 @@ export const change = Effect.fn("KeysRepo.change")(function* (key: ApiKey) {
 
 /** How many keys of an owner work at `now`, Unix milliseconds: rolled ones, or those that are not. */
 export const countWorking = (db: Db, { account, mode }: Owner, isRolled: boolean, now: number) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM api_keys WHERE account_id = ? AND mode = ? AND (rolled_to IS NOT NULL) = ?
-         AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
-      [account, mode, isRolled ? 1 : 0, now]
-    ),
-    (row) => row?.count ?? 0
+  countRows(
+    db,
+    `SELECT 1 FROM api_keys WHERE account_id = ? AND mode = ? AND (rolled_to IS NOT NULL) = ?
+     AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
+    [account, mode, isRolled ? 1 : 0, now]
   )
 
 export const recordUse = Effect.fn("KeysRepo.recordUse")(function* (uses: ReadonlyMap<ApiKeyId, number>) {

@@ -1,7 +1,6 @@
-import { Effect } from "effect"
 import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person, Role } from "../Domain/Person.ts"
-import { allRows, type Db, execute, oneRow } from "../Sql.ts"
+import { allRows, countRows, type Db, execute, oneRow } from "../Sql.ts"
 import { behind, type ListPage } from "./AccountsRepo.ts"
 
 const columns = "id, name, role, account_id AS account, created_at AS createdAt, disabled_at AS disabledAt"
@@ -45,13 +44,9 @@ export const mostPeople = 200
 
 /** How many people of an account may sign in. */
 export const countOf = (db: Db, account: AccountId) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      "SELECT count(*) AS count FROM people INDEXED BY people_signing_in WHERE account_id = ? AND disabled_at IS NULL",
-      [account]
-    ),
-    (row) => row?.count ?? 0
-  )
+  countRows(db, "SELECT 1 FROM people INDEXED BY people_signing_in WHERE account_id = ? AND disabled_at IS NULL", [
+    account
+  ])
 
 /** A person of this name and account, of any role: one who is not disabled, if there is one. */
 export const ofName = (db: Db, { account, name }: Pick<Person, "account" | "name">) =>

@@ -5,7 +5,7 @@ import type { ChainName, Mode } from "../Domain/Chain.ts"
 import type { ShownExceptions } from "../Domain/Event.ts"
 import type { ExceptionKind, PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
-import type { Db, Param } from "../Sql.ts"
+import { countRows, type Db, type Param } from "../Sql.ts"
 import { selectExceptions as select } from "./exceptionRows.ts"
 
 // Open before closed; among each, `found_late` and `reorged` first (paid for nothing, or delivered for nothing), then the
@@ -31,14 +31,10 @@ export const countLimit = 10_000
 
 /** How many exceptions of a kind wait for a decision, of all accounts; at most `countLimit` are counted. */
 export const countOpenOfKind = (db: Db, mode: Mode, kind: ExceptionKind) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM exceptions WHERE mode = ? AND kind = ? AND closed_at IS NULL LIMIT ${countLimit})`,
-      [mode, kind]
-    ),
-    (row) => row?.count ?? 0
-  )
+  countRows(db, `SELECT 1 FROM exceptions WHERE mode = ? AND kind = ? AND closed_at IS NULL LIMIT ${countLimit}`, [
+    mode,
+    kind
+  ])
 
 /** Maximum number of exceptions that a response shows with a payment. */
 export const shownInAnswers = 100
@@ -121,11 +117,9 @@ export const list = (db: Db, owner: Owner, { after, chain, isOpen, kind, limit, 
 
 /** The number of an owner's open exceptions, counted up to `limit`. */
 export const countOpen = (db: Db, { account, mode }: Owner, limit: number) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (SELECT 1 FROM exceptions INDEXED BY exceptions_list_status
-         WHERE account_id = ? AND mode = ? AND is_open = 1 LIMIT ?)`,
-      [account, mode, limit]
-    ),
-    (row) => row?.count ?? 0
+  countRows(
+    db,
+    `SELECT 1 FROM exceptions INDEXED BY exceptions_list_status
+     WHERE account_id = ? AND mode = ? AND is_open = 1 LIMIT ?`,
+    [account, mode, limit]
   )

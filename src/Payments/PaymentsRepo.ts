@@ -9,7 +9,7 @@ import type { Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import { deadlineSql, type NewPayment, type Payment } from "../Domain/Payment.ts"
-import { type Db, type Param, Tx, withoutNulls } from "../Sql.ts"
+import { countRows, type Db, type Param, Tx, withoutNulls } from "../Sql.ts"
 import type { AddressSource } from "./addresses/Addresses.ts"
 
 /** The fields of a payment that are stored in another form. */
@@ -241,11 +241,8 @@ export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: nu
 
 /** The number of open payments of a chain, counted up to `limit`. */
 export const countOpen = (db: Db, { chain, mode }: Network, limit: number) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM payments WHERE chain = ? AND mode = ? AND status IN ('pending', 'detecting') LIMIT ?)`,
-      [chain, mode, limit]
-    ),
-    (row) => row?.count ?? 0
-  )
+  countRows(db, `SELECT 1 FROM payments WHERE chain = ? AND mode = ? AND status IN ('pending', 'detecting') LIMIT ?`, [
+    chain,
+    mode,
+    limit
+  ])

@@ -13,7 +13,7 @@ import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { bySize } from "../migrations/0001_start/ledger.ts"
-import { allRows, anyRow, type Db, execute, type Param, Tx } from "../Sql.ts"
+import { allRows, anyRow, countRows, type Db, execute, type Param, Tx } from "../Sql.ts"
 
 /** Receipts of a payment's own currency that are read. */
 const mostOwn = 1_000
@@ -211,11 +211,7 @@ export const originsOf = (db: Db, payments: ReadonlyArray<PaymentId>) =>
   )
 
 /** The number of receipts of a payment that are read. */
-export const count = (db: Db, payment: PaymentId) =>
-  Effect.map(
-    db.get<{ count: number }>(`SELECT count(*) AS count FROM (${read})`, [payment, payment]),
-    (row) => row?.count ?? 0
-  )
+export const count = (db: Db, payment: PaymentId) => countRows(db, `${read}`, [payment, payment])
 
 /** The canonical receipts on a chain of an address whose payment is lost that are read. */
 export const ofLost = (db: Db, { chain, mode }: Network, address: string) =>

@@ -42,6 +42,17 @@ export const anyRow = (
   params: ReadonlyArray<Param> = []
 ): Effect.Effect<boolean, StoreUnavailable> => Effect.map(db.get(sql, params), (row) => row !== undefined)
 
+/** The number of rows of a query. One that may have many has a LIMIT. */
+export const countRows = (
+  db: Db,
+  sql: string,
+  params: ReadonlyArray<Param> = []
+): Effect.Effect<number, StoreUnavailable> =>
+  Effect.map(
+    db.get<{ readonly count: number }>(`SELECT count(*) AS count FROM (${sql})`, params),
+    (row) => row?.count ?? 0
+  )
+
 /** Puts undefined, as domain types have it, in place of SQL's NULL: in the row itself, which nothing else holds yet. */
 export const withoutNulls = <Row extends object>(row: Row): Row => {
   const fields = row as Record<string, unknown>

@@ -4,7 +4,7 @@ import type { Mode } from "../../Domain/Chain.ts"
 import type { DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
-import type { Db, Param } from "../../Sql.ts"
+import { countRows, type Db, type Param } from "../../Sql.ts"
 
 // Deliveries as operators and merchants see them. Only reads. Times in Unix milliseconds.
 
@@ -177,24 +177,16 @@ export const countSince = (
   since: number,
   limit: number
 ) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries ${counted[which]}
-         AND account_id = ? AND mode = ? AND created_at >= ? LIMIT ?)`,
-      [account, mode, since, limit]
-    ),
-    (row) => row?.count ?? 0
+  countRows(
+    db,
+    `SELECT 1 FROM deliveries ${counted[which]}
+     AND account_id = ? AND mode = ? AND created_at >= ? LIMIT ?`,
+    [account, mode, since, limit]
   )
 
 /** The number of deliveries of all owners that have failed and are tried again, counted up to `limit`. */
 export const countTriedAgain = (db: Db, limit: number) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (SELECT 1 FROM deliveries ${counted.triedAgain} LIMIT ?)`,
-      [limit]
-    ),
-    (row) => row?.count ?? 0
-  )
+  countRows(db, `SELECT 1 FROM deliveries ${counted.triedAgain} LIMIT ?`, [limit])
 
 /** A target of an owner with deliveries that have failed and not succeeded yet. */
 export interface FailingTarget {

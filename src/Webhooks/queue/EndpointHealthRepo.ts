@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { EndpointId } from "../../Domain/Ids.ts"
 import { eventLoopTurn } from "../../lib/waiting.ts"
-import { type Db, oneRow } from "../../Sql.ts"
+import { countRows, type Db, oneRow } from "../../Sql.ts"
 
 // The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their
 // times, a success while the clock was ahead would hide all failures after it was set back, for as long.
@@ -91,15 +91,12 @@ export const healthOf = (db: Db, endpoint: EndpointId) =>
  * is also owed to a payment's own webhookUrl. At most `countLimit` are counted.
  */
 export const wouldCancel = (db: Db, endpoint: EndpointId) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL AND own_url = 0
-           AND status IN ('pending', 'failed') UNION ALL
-         SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE endpoint_id = ? AND after_sequence IS NOT NULL
-           AND own_url = 0
-         LIMIT ${countLimit})`,
-      [endpoint, endpoint]
-    ),
-    (row) => row?.count ?? 0
+  countRows(
+    db,
+    `SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL AND own_url = 0
+     AND status IN ('pending', 'failed') UNION ALL
+     SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE endpoint_id = ? AND after_sequence IS NOT NULL
+     AND own_url = 0
+     LIMIT ${countLimit}`,
+    [endpoint, endpoint]
   )

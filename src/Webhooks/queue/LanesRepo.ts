@@ -5,7 +5,7 @@
  * short one.
  */
 import { Effect } from "effect"
-import { type Db, type Param, Tx } from "../../Sql.ts"
+import { countRows, type Db, type Param, Tx } from "../../Sql.ts"
 
 /** A lane and the time of its next turn. */
 interface LaneRef {
@@ -171,14 +171,11 @@ export const endpointLanes = (db: Db) =>
  * (condition `blocked`).
  */
 const countWaiting = (db: Db, scheduled: string, blocked: string, params: ReadonlyArray<Param>) =>
-  Effect.map(
-    db.get<{ count: number }>(
-      `SELECT count(*) AS count FROM (
-         SELECT 1 FROM deliveries WHERE ${scheduled} AND next_attempt_at IS NOT NULL UNION ALL
-         SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE ${blocked} AND after_sequence IS NOT NULL LIMIT ?)`,
-      [...params, countLimit]
-    ),
-    (row) => row?.count ?? 0
+  countRows(
+    db,
+    `SELECT 1 FROM deliveries WHERE ${scheduled} AND next_attempt_at IS NOT NULL UNION ALL
+     SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE ${blocked} AND after_sequence IS NOT NULL LIMIT ?`,
+    [...params, countLimit]
   )
 
 /**
