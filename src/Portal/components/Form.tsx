@@ -2,7 +2,8 @@
  * Forms. A form that was refused is shown again by the POST itself, with what was typed and each problem beside its field;
  * one that was carried out redirects (`seeOther`).
  */
-import type { ComponentChildren } from "preact"
+import { type ComponentChildren, createContext } from "preact"
+import { useContext } from "preact/hooks"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 
 /** A form's fields as they were typed, and what is wrong with them. */
@@ -28,6 +29,9 @@ const problemOf = ({ problems }: FormState, name: string) => problems.find(({ pa
 /** What a form's fields are called, for the summary of its problems. */
 export type Labels = Readonly<Record<string, string>>
 
+/** The form around a field, and what its fields are called. */
+const Around = createContext<{ readonly of: FormState; readonly labels: Labels }>({ of: blank(""), labels: {} })
+
 export interface PostFormProps {
   readonly of: FormState
   readonly action: string
@@ -45,7 +49,7 @@ export const PostForm = ({ action, children, csrf, dangerous, labels = {}, of, s
   <form method="post" action={action} id={of.id} class="fields" noValidate>
     <Problems of={of} labels={labels} />
     <input type="hidden" name="csrf" value={csrf} />
-    {children}
+    <Around.Provider value={{ of, labels }}>{children}</Around.Provider>
     <p class="actions">
       <button type="submit" class={dangerous ? "dangerous" : undefined}>
         {submit}
@@ -95,23 +99,32 @@ const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Lab
   )
 
 interface FieldProps {
-  readonly of: FormState
   readonly name: string
-  readonly label: string
+  /** As the form around it calls it unless given. */
+  readonly label?: string
+  /** The form around it unless given. */
+  readonly of?: FormState
   readonly hint?: ComponentChildren
 }
 
+/** A field with its form and its problem. */
+const useField = ({ label, name, of }: FieldProps) => {
+  const around = useContext(Around)
+  const form = of ?? around.of
+  const id = fieldId(form, name)
+  return { form, id, label: label ?? around.labels[name] ?? name, problem: problemOf(form, name) }
+}
+
 /** The label of a field, its hint and its problem. */
-const Labelled = ({ children, hint, label, name, of }: FieldProps & { readonly children: ComponentChildren }) => {
-  const id = fieldId(of, name)
-  const problem = problemOf(of, name)
+const Labelled = ({ children, ...field }: FieldProps & { readonly children: ComponentChildren }) => {
+  const { id, label, problem } = useField(field)
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children}
-      {hint === undefined ? null : (
+      {field.hint === undefined ? null : (
         <p class="hint" id={`${id}-hint`}>
-          {hint}
+          {field.hint}
         </p>
       )}
       {problem === undefined ? null : (
@@ -123,21 +136,22 @@ const Labelled = ({ children, hint, label, name, of }: FieldProps & { readonly c
   )
 }
 
-const attributes = ({ hint, name, of }: FieldProps) => {
-  const id = fieldId(of, name)
-  const problem = problemOf(of, name)
-  const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ")
-  return {
+/** What is typed into a field, and the attributes that every one has. */
+const useInput = (field: FieldProps) => {
+  const { form, id, problem } = useField(field)
+  const described = [field.hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(" ")
+  const attributes = {
     id,
-    name,
+    name: field.name,
     "aria-invalid": problem === undefined ? undefined : ("true" as const),
     "aria-describedby": described === "" ? undefined : described
   }
+  return { attributes, value: form.typed.get(field.name) ?? "" }
 }
 
 /** What a form carries and nobody types. */
-export const Hidden = ({ name, of }: Pick<FieldProps, "name" | "of">) => (
-  <input type="hidden" name={name} value={of.typed.get(name) ?? ""} />
+export const Hidden = (field: Pick<FieldProps, "name" | "of">) => (
+  <input type="hidden" name={field.name} value={useInput(field).value} />
 )
 
 interface TextFieldProps extends FieldProps {
@@ -158,38 +172,44 @@ export const TextField = ({
   required,
   type = "text",
   ...field
-}: TextFieldProps) => (
-  <Labelled {...field}>
-    <input
-      {...attributes(field)}
-      // The types know one element a type, and not one whose type is a choice of several.
-      type={type as "text"}
-      inputMode={inputMode}
-      autofocus={isStart}
-      autocomplete={autocomplete}
-      placeholder={placeholder}
-      required={required}
-      value={type === "password" ? "" : (field.of.typed.get(field.name) ?? "")}
-    />
-  </Labelled>
-)
+}: TextFieldProps) => {
+  const { attributes, value } = useInput(field)
+  return (
+    <Labelled {...field}>
+      <input
+        {...attributes}
+        // The types know one element a type, and not one whose type is a choice of several.
+        type={type as "text"}
+        inputMode={inputMode}
+        autofocus={isStart}
+        autocomplete={autocomplete}
+        placeholder={placeholder}
+        required={required}
+        value={type === "password" ? "" : value}
+      />
+    </Labelled>
+  )
+}
 
-export const TextArea = (field: FieldProps & { readonly rows?: number }) => (
-  <Labelled {...field}>
-    <textarea {...attributes(field)} rows={field.rows ?? 3} value={field.of.typed.get(field.name) ?? ""} />
-  </Labelled>
-)
+export const TextArea = (field: FieldProps & { readonly rows?: number }) => {
+  const { attributes, value } = useInput(field)
+  return (
+    <Labelled {...field}>
+      <textarea {...attributes} rows={field.rows ?? 3} value={value} />
+    </Labelled>
+  )
+}
 
-interface SelectProps extends FieldProps {
+interface ChoicesProps extends FieldProps {
   /** Values with what people read. */
   readonly options: ReadonlyArray<readonly [value: string, text: string]>
 }
 
-export const Select = ({ options, ...field }: SelectProps) => {
-  const chosen = field.of.typed.get(field.name) ?? ""
+export const Select = ({ options, ...field }: ChoicesProps) => {
+  const { attributes, value: chosen } = useInput(field)
   return (
     <Labelled {...field}>
-      <select {...attributes(field)}>
+      <select {...attributes}>
         {options.map(([value, text]) => (
           <option key={value} value={value} selected={value === chosen}>
             {text}
@@ -200,28 +220,21 @@ export const Select = ({ options, ...field }: SelectProps) => {
   )
 }
 
-interface ChoicesProps {
-  readonly of: FormState
-  readonly name: string
-  readonly legend: string
-  readonly options: ReadonlyArray<readonly [value: string, text: string]>
-}
-
-const Choices = ({ legend, name, of, options, type }: ChoicesProps & { readonly type: "checkbox" | "radio" }) => {
-  const chosen = of.typed.getAll(name)
-  const problem = problemOf(of, name)
+const Choices = ({ options, type, ...field }: ChoicesProps & { readonly type: "checkbox" | "radio" }) => {
+  const { form, id, label, problem } = useField(field)
+  const chosen = form.typed.getAll(field.name)
   return (
-    <fieldset id={fieldId(of, name)}>
-      <legend>{legend}</legend>
+    <fieldset id={id}>
+      <legend>{label}</legend>
       {options.map(([value, text]) => (
         <label key={value} class="check">
-          <input type={type} name={name} value={value} checked={chosen.includes(value)} />
+          <input type={type} name={field.name} value={value} checked={chosen.includes(value)} />
           <span>{text}</span>
         </label>
       ))}
       {problem === undefined ? null : (
         <p class="problem">
-          {legend} {problem}
+          {label} {problem}
         </p>
       )}
     </fieldset>

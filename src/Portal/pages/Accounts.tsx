@@ -19,7 +19,7 @@ import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { act } from "../act.ts"
-import { blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
+import { blank, type FormState, Hidden, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { textOf } from "../fields.ts"
@@ -99,10 +99,10 @@ const walletHint =
 
 const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
   <PostForm of={of} action={pathOf(viewer, "/accounts")} csrf={viewer.csrf} submit="Create the account" labels={labels}>
-    <input type="hidden" name="id" value={of.typed.get("id") ?? ""} />
-    <TextField of={of} name="name" label={labels.name} required />
-    <TextField of={of} name="liveXpub" label={labels.liveXpub} hint={walletHint} />
-    <TextField of={of} name="testXpub" label={labels.testXpub} hint={walletHint} />
+    <Hidden name="id" />
+    <TextField name="name" required />
+    <TextField name="liveXpub" hint={walletHint} />
+    <TextField name="testXpub" hint={walletHint} />
   </PostForm>
 )
 
@@ -132,39 +132,22 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
 
 const termLabels = { quota: "It may store", perMinute: "Requests a minute", perHour: "Requests an hour" }
 
-const TermsForm = ({
-  account,
-  of,
-  viewer
-}: {
-  readonly account: Account
-  readonly of: FormState
+interface TermsFormProps {
   readonly viewer: Viewer
-}) => (
-  <PostForm
-    of={of}
-    action={pathOf(viewer, `/accounts/${account.id}`)}
-    csrf={viewer.csrf}
-    submit="Change"
-    labels={termLabels}
-  >
+  readonly id: AccountId
+  readonly of: FormState
+}
+
+const TermsForm = ({ id, of, viewer }: TermsFormProps) => (
+  <PostForm of={of} action={pathOf(viewer, `/accounts/${id}`)} csrf={viewer.csrf} submit="Change" labels={termLabels}>
+    <TextField name="quota" hint="A size such as 500MB or 5GB, or none for no quota. Leave blank for the default." />
     <TextField
-      of={of}
-      name="quota"
-      label={termLabels.quota}
-      hint="A size such as 500MB or 5GB, or none for no quota. Leave blank for the default."
-    />
-    <TextField
-      of={of}
       name="perMinute"
-      label={termLabels.perMinute}
       inputMode="numeric"
       hint="Of all its keys together, in each mode. Leave blank for the default."
     />
     <TextField
-      of={of}
       name="perHour"
-      label={termLabels.perHour}
       inputMode="numeric"
       hint="Of all its keys together, in each mode. Leave blank for the default."
     />
@@ -191,7 +174,7 @@ const termsPage = (viewer: Viewer, account: Account, of: FormState) =>
         <p>
           <code>{account.id}</code> has stored {storedText(usage)}.
         </p>
-        <TermsForm account={account} of={of} viewer={viewer} />
+        <TermsForm id={account.id} of={of} viewer={viewer} />
       </>,
       of.problems.length > 0 ? 422 : 200
     )

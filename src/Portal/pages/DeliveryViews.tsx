@@ -229,11 +229,11 @@ export const RangeForm = ({ endpoints, of, viewer }: FilterProps & { readonly vi
       submit="Send them again"
       labels={labels}
     >
-      <Select of={of} name="status" label={labels.status} options={statusOptions} />
-      <Select of={of} name="endpoint" label={labels.endpoint} options={endpointOptions(endpoints, "all")} />
-      <TextField of={of} name="from" label={labels.from} type="datetime-local" hint="Leave blank for all." />
-      <TextField of={of} name="until" label={labels.until} type="datetime-local" hint="Leave blank for up to now." />
-      <Select of={of} name="to" label={labels.to} options={endpointOptions(endpoints, "where they went before")} />
+      <Select name="status" options={statusOptions} />
+      <Select name="endpoint" options={endpointOptions(endpoints, "all")} />
+      <TextField name="from" type="datetime-local" hint="Leave blank for all." />
+      <TextField name="until" type="datetime-local" hint="Leave blank for up to now." />
+      <Select name="to" options={endpointOptions(endpoints, "where they went before")} />
     </PostForm>
   </section>
 )
@@ -327,13 +327,9 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
             action={pathOf(viewer, `/deliveries/${of.id}/resend`)}
             csrf={viewer.csrf}
             submit="Send it again"
+            labels={labels}
           >
-            <Select
-              of={form}
-              name="to"
-              label={labels.to}
-              options={endpointOptions(endpoints, "the same receiver, by its URL as it is now")}
-            />
+            <Select name="to" options={endpointOptions(endpoints, "the same receiver, by its URL as it is now")} />
           </PostForm>
         </section>
       ) : null}

@@ -74,34 +74,23 @@ const limitHint = ({ role }: Viewer, highest: number, granted: number | undefine
 }
 
 interface TermFieldsProps {
-  readonly of: FormState
   readonly viewer: Viewer
   readonly granted?: ApiKey["granted"]
 }
 
 /** Where a key may be used from, and how often. */
-const TermFields = ({ granted, of, viewer }: TermFieldsProps) => (
+const TermFields = ({ granted, viewer }: TermFieldsProps) => (
   <>
     <TextArea
-      of={of}
       name="ips"
-      label={labels.ips}
       hint="Addresses or blocks such as 203.0.113.0/24, one a line. Leave blank to allow every address."
     />
     <TextField
-      of={of}
       name="perMinute"
-      label={labels.perMinute}
       inputMode="numeric"
       hint={limitHint(viewer, highestLimits.perMinute, granted?.perMinute)}
     />
-    <TextField
-      of={of}
-      name="perHour"
-      label={labels.perHour}
-      inputMode="numeric"
-      hint={limitHint(viewer, highestLimits.perHour, granted?.perHour)}
-    />
+    <TextField name="perHour" inputMode="numeric" hint={limitHint(viewer, highestLimits.perHour, granted?.perHour)} />
   </>
 )
 
@@ -132,35 +121,19 @@ const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) =
 export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
   <section class="card" aria-label="The key">
     <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Create the key" labels={labels}>
-      <Hidden of={of} name="id" />
-      <TextField
-        of={of}
-        name="name"
-        label={labels.name}
-        hint="For you: what uses it, such as “shop server”."
-        required
-        isStart
-      />
+      <Hidden name="id" />
+      <TextField name="name" hint="For you: what uses it, such as “shop server”." required isStart />
       <Radios
-        of={of}
         name="preset"
-        legend={labels.preset}
         options={[
           ["shop", `Your shop’s server: ${inWords(keyPresets.shop)}`],
           ["reader", `Read only: ${inWords(keyPresets.reader)}`],
           ["custom", "Custom: what you choose below"]
         ]}
       />
-      <Checks
-        of={of}
-        name="permissions"
-        legend={labels.permissions}
-        options={permissions.map((each) => [each, permissionTexts[each]])}
-      />
+      <Checks name="permissions" options={permissions.map((each) => [each, permissionTexts[each]])} />
       <Select
-        of={of}
         name="expires"
-        label={labels.expires}
         options={[
           ["", "never, until it is revoked"],
           ["1d", "in a day"],
@@ -169,7 +142,7 @@ export const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
           ["365d", "in a year"]
         ]}
       />
-      <TermFields of={of} viewer={viewer} />
+      <TermFields viewer={viewer} />
     </PostForm>
   </section>
 )
@@ -238,9 +211,8 @@ const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) 
           <h2>Roll</h2>
           <p>Makes a key like this one. This one works for the overlap, in which you put the new one into use.</p>
           <PostForm of={roll} action={`${path}/roll`} csrf={viewer.csrf} submit="Roll the key">
-            <Hidden of={roll} name="to" />
+            <Hidden name="to" />
             <Select
-              of={roll}
               name="overlap"
               label="This one ends"
               options={[
@@ -257,7 +229,7 @@ const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) 
       <section class="card">
         <h2>Change where it works and how often</h2>
         <PostForm of={terms} action={`${path}/terms`} csrf={viewer.csrf} submit="Change" labels={labels}>
-          <TermFields of={terms} viewer={viewer} granted={key.granted} />
+          <TermFields viewer={viewer} granted={key.granted} />
         </PostForm>
       </section>
       <p>

@@ -91,22 +91,12 @@ const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
       labels={{ name: "Sign-in name", password: "Password" }}
     >
       <TextField
-        of={form}
         name="name"
-        label="Sign-in name"
         hint={person.account === undefined ? undefined : `Your own within the account ${person.account}.`}
         autocomplete="username"
         required
       />
-      <TextField
-        of={form}
-        name="password"
-        label="Password"
-        type="password"
-        autocomplete="new-password"
-        hint="At least 10 characters"
-        required
-      />
+      <TextField name="password" type="password" autocomplete="new-password" hint="At least 10 characters" required />
     </PostForm>
     {hasPassword ? act(viewer, "/me/password/remove", "Remove the password") : null}
   </section>

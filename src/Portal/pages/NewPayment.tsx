@@ -73,23 +73,19 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
           labels={labels}
         >
           <TextField
-            of={form}
             name="merchantRef"
-            label={labels.merchantRef}
             hint="Your own, such as the number of an invoice. Each reference can be used only once."
             required
             isStart
           />
-          <TextField of={form} name="amount" label={labels.amount} inputMode="decimal" hint="Such as 49.90" required />
+          <TextField name="amount" inputMode="decimal" hint="Such as 49.90" required />
           <Select
-            of={form}
             name="priced"
-            label={labels.priced}
             hint="A price in euros or dollars is converted at the current rate."
             options={[["", "the same currency"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
           />
-          <Select of={form} name="asset" label={labels.asset} options={assets} />
-          <Select of={form} name="expiresIn" label={labels.expiresIn} options={expiries} />
+          <Select name="asset" options={assets} />
+          <Select name="expiresIn" options={expiries} />
         </PostForm>
       </div>
     ),

@@ -170,7 +170,7 @@ const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly o
       {mayChange(viewer, of) ? (
         <div class="no-print">
           <PostForm of={form} action={action} csrf={viewer.csrf} submit="Name the transaction" labels={decisionLabels}>
-            <TextField of={form} name="txHash" label={decisionLabels.txHash} hint="It is looked up on the chain." />
+            <TextField name="txHash" hint="It is looked up on the chain." />
           </PostForm>
           <Act action={`${action}/drop`} csrf={viewer.csrf}>
             It was not sent: drop it

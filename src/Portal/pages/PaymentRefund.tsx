@@ -19,7 +19,7 @@ import { aboutOne, framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { afterDone, type Done, formRoute, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
-import { decisionLabels, RefundFields, sendItYourself } from "./decisionForms.tsx"
+import { RefundFields, sendItYourself } from "./decisionForms.tsx"
 import { paymentPage } from "./Payment.tsx"
 
 const section = "/payments"
@@ -44,9 +44,8 @@ const page = (viewer: Viewer, { currency, id, merchantRef }: Payment, form: Form
         csrf={viewer.csrf}
         amountHint={`How much goes back, in ${currency}: of open exceptions first, then of what counts.`}
       >
-        <TextField of={form} name="to" label={decisionLabels.to} hint="The address that gets it (optional)." />
+        <TextField name="to" hint="The address that gets it (optional)." />
         <TextArea
-          of={form}
           name="reason"
           label="Note (optional)"
           hint="Kept with the refund, and shown to everybody who sees the payment."

@@ -100,11 +100,9 @@ const PeopleView = ({ first, form, invited, next, people, roles, untouchable, vi
         submit="Create a link"
         labels={{ name: "Name", role: "Role" }}
       >
-        <TextField of={form} name="name" label="Name" required />
+        <TextField name="name" required />
         <Select
-          of={form}
           name="role"
-          label="Role"
           hint={`Viewers can read this account, admins can change it${roles.includes("operator") ? ", operators manage all accounts" : ""}.`}
           options={roles.map((role) => [role, role] as const)}
         />

@@ -99,9 +99,9 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
         <h2>Checkout</h2>
         <p>What your customers see on the payment page, in live and in test mode.</p>
         <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
-          <TextField of={form} name="name" label={labels.name} hint="Of your shop, up to 60 characters." />
+          <TextField name="name" hint="Of your shop, up to 60 characters." />
           <div class="coloured">
-            <TextField of={form} name="accent" label={labels.accent} hint="Such as #1f5fd1. Leave blank for blue." />
+            <TextField name="accent" hint="Such as #1f5fd1. Leave blank for blue." />
             <input
               type="color"
               data-colours="shop-accent"
@@ -111,9 +111,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             />
           </div>
           <TextField
-            of={form}
             name="logo"
-            label={labels.logo}
             hint={
               <>
                 <a href="#logo-title">Upload one</a>, or name one of the operator’s, such as shop.svg. Leave blank for
@@ -122,43 +120,28 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
             }
           />
           <TextField
-            of={form}
             name="website"
             type="url"
-            label={labels.website}
             hint="Where the payment page leads back to: your shop, or its help. https, up to 500 characters."
           />
           <TextField
-            of={form}
             name="contact"
-            label={labels.contact}
             hint="Your help: an e-mail address or a page. Shown to customers who paid too much, too little, too late or wrongly."
           />
           <TextArea
-            of={form}
             name="frameOrigins"
-            label={labels.frameOrigins}
             hint={`One per line, such as https://shop.example, up to ${mostFrameOrigins}. Leave blank for none.`}
           />
           <h2>Portal</h2>
           <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>
           <Select
-            of={form}
             name="timezone"
-            label={labels.timezone}
             options={zonesWith(form.typed.get("timezone") ?? "").map((zone) => [zone, zone.replaceAll("_", " ")])}
           />
-          <Select
-            of={form}
-            name="currency"
-            label={labels.currency}
-            options={Fiat.literals.map((fiat) => [fiat, fiat])}
-          />
+          <Select name="currency" options={Fiat.literals.map((fiat) => [fiat, fiat])} />
           <h2>Payments</h2>
           <TextField
-            of={form}
             name="minimumUsd"
-            label={labels.minimumUsd}
             hint="Such as 1 or 0.50: the API refuses an amount that is worth less, which is one in whole tokens more often than not. Leave blank to take any."
           />
         </PostForm>

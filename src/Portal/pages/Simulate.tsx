@@ -103,20 +103,9 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
           <section class="card" aria-labelledby="pay-title">
             <h2 id="pay-title">A payment</h2>
             <PostForm of={forms.pay} action={`${path}/pay`} csrf={viewer.csrf} submit="Send it" labels={labels}>
-              <TextField
-                of={forms.pay}
-                name="payment"
-                label={labels.payment}
-                placeholder="pay_…"
-                hint="Leave blank for a new one, in this currency:"
-              />
-              <Select
-                of={forms.pay}
-                name="asset"
-                label={labels.asset}
-                options={assetsOf(chains, "test").filter(([asset]) => isLocal(asset))}
-              />
-              <Select of={forms.pay} name="scenario" label={labels.scenario} options={scenarios} />
+              <TextField name="payment" placeholder="pay_…" hint="Leave blank for a new one, in this currency:" />
+              <Select name="asset" options={assetsOf(chains, "test").filter(([asset]) => isLocal(asset))} />
+              <Select name="scenario" options={scenarios} />
             </PostForm>
           </section>
           <section class="card" aria-labelledby="reorg-title">
@@ -130,16 +119,9 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
               labels={labels}
               dangerous
             >
-              <Select
-                of={forms.reorg}
-                name="chain"
-                label={labels.chain}
-                options={locals.map(({ name }) => [name, chainTraits[name].displayName] as const)}
-              />
+              <Select name="chain" options={locals.map(({ name }) => [name, chainTraits[name].displayName] as const)} />
               <TextField
-                of={forms.reorg}
                 name="depth"
-                label={labels.depth}
                 inputMode="numeric"
                 hint={`1 to ${deepest}. More than a chain’s confirmations undoes what was confirmed.`}
               />

@@ -122,18 +122,16 @@ const kindTexts: Readonly<Record<EventKind, string>> = {
 
 const kinds = EventKind.literals.map((kind) => [kind, `${kind}: ${kindTexts[kind]}`] as const)
 
-const TargetFields = ({ of }: { readonly of: FormState }) => (
+const TargetFields = () => (
   <>
-    <TextField of={of} name="url" label={labels.url} type="url" placeholder="https://" hint="https only." required />
-    <Checks of={of} name="events" legend={labels.events} options={kinds} />
+    <TextField name="url" type="url" placeholder="https://" hint="https only." required />
+    <Checks name="events" options={kinds} />
   </>
 )
 
-const SecretField = ({ of }: { readonly of: FormState }) => (
+const SecretField = () => (
   <TextField
-    of={of}
     name="secret"
-    label={labels.secret}
     hint="Leave it empty for a new one, which the next page shows, once. Or give one of your own: whsec_ and 16 to 256 visible characters."
     autocomplete="off"
   />
@@ -142,9 +140,9 @@ const SecretField = ({ of }: { readonly of: FormState }) => (
 /** Makes a new secret in the place of the one whose mark it carries. */
 export const RotationForm = ({ children, ...form }: PostFormProps) => (
   <PostForm {...form} labels={labels}>
-    <Hidden of={form.of} name="replaces" />
+    <Hidden name="replaces" />
     {children}
-    <Select of={form.of} name="overlap" label={labels.overlap} options={overlaps} />
+    <Select name="overlap" options={overlaps} />
   </PostForm>
 )
 
@@ -157,9 +155,9 @@ interface EndpointFormProps {
 export const NewEndpointForm = ({ of, viewer }: EndpointFormProps) => (
   <section class="card" aria-label="The endpoint">
     <PostForm of={of} action={pathOf(viewer, "/webhooks")} csrf={viewer.csrf} submit="Add the endpoint" labels={labels}>
-      <Hidden of={of} name="id" />
-      <TargetFields of={of} />
-      <SecretField of={of} />
+      <Hidden name="id" />
+      <TargetFields />
+      <SecretField />
     </PostForm>
   </section>
 )
@@ -246,13 +244,13 @@ const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActions
       <section class="card">
         <h2>Change</h2>
         <PostForm of={target} action={path} csrf={viewer.csrf} submit="Change" labels={labels}>
-          <TargetFields of={target} />
+          <TargetFields />
         </PostForm>
       </section>
       <section class="card">
         <h2>Rotate the secret</h2>
         <RotationForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate">
-          <SecretField of={rotation} />
+          <SecretField />
         </RotationForm>
       </section>
       <p>

@@ -52,9 +52,8 @@ const consequenceOf = ({ chains, of: exception, payment }: DecisionFormsProps): 
     : `You keep ${it}. The payment of ${asked} is confirmed already, and stays so.`
 }
 
-const Note = ({ of }: { readonly of: FormState }) => (
+const Note = () => (
   <TextArea
-    of={of}
     name="note"
     label="Note (optional)"
     hint="Kept with the decision, and shown to everybody who sees the exception."
@@ -85,19 +84,12 @@ const AcceptForm = (props: DecisionFormsProps) => {
       >
         {exception.txHash === undefined || exception.kind === "reorged" ? (
           <TextField
-            of={form}
             name="txHash"
-            label={decisionLabels.txHash}
             hint="The one that paid, where you know it: the chain must have it, with its confirmations."
           />
         ) : null}
-        <Note of={form} />
-        <Checks
-          of={form}
-          name="confirmed"
-          legend={decisionLabels.confirmed}
-          options={[["yes", "Do this. The decision is final."]]}
-        />
+        <Note />
+        <Checks name="confirmed" options={[["yes", "Do this. The decision is final."]]} />
       </PostForm>
     </details>
   )
@@ -118,11 +110,9 @@ export const RefundFields = ({
   readonly children: ComponentChildren
 }) => (
   <PostForm of={of} action={action} csrf={csrf} submit="Record the refund" labels={decisionLabels}>
-    <TextField of={of} name="amount" label={decisionLabels.amount} inputMode="decimal" hint={amountHint} />
+    <TextField name="amount" inputMode="decimal" hint={amountHint} />
     <TextField
-      of={of}
       name="txHash"
-      label={decisionLabels.txHash}
       hint="The one that sends it, which is looked up on the chain. It can be named later, on the payment’s page."
     />
     {children}
@@ -153,7 +143,7 @@ const RefundForm = (props: DecisionFormsProps) => {
         csrf={viewer.csrf}
         amountHint={`Leave blank for all of it, ${all}.`}
       >
-        <Note of={form} />
+        <Note />
       </RefundFields>
     </details>
   )
