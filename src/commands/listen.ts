@@ -5,7 +5,7 @@ import { EventKind, Position, streamStart } from "../Domain/Event.ts"
 import type { Follower, Forwarded, Message } from "../Listen/follow.ts"
 import { iso } from "../lib/moment.ts"
 import { complain, print } from "./Output.ts"
-import { apiKey, jsonLines, listOption, refuse, webUrl } from "./options.ts"
+import { apiKey, fileOption, jsonLines, listOption, refuse, webUrl } from "./options.ts"
 import { listenSecretFile, readOrMakeSigningSecret } from "./signingSecret.ts"
 
 /** Loaded only here. */
@@ -125,12 +125,9 @@ export const listen = Command.make(
       ),
       Options.optional
     ),
-    secret: Options.text("secret").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription(
-        "The secret to sign with: a file, made with a new one if it does not exist, or - for standard input; otherwise ~/.config/tilld/listen.secret"
-      ),
-      Options.optional
+    secret: fileOption(
+      "secret",
+      "The secret to sign with: a file, made with a new one if it does not exist, or - for standard input; otherwise ~/.config/tilld/listen.secret"
     ),
     json: jsonLines
   },

@@ -1,17 +1,15 @@
-import { Options } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { type LocalNetwork, localChainIn } from "../Sandbox/local.ts"
 import { load, type SettingsShape } from "../Settings.ts"
-import { UsageError } from "./options.ts"
+import { fileOption, UsageError } from "./options.ts"
 
 export const defaultSandboxConfig = "config/sandbox.toml"
 
 /** The configuration of a sandbox. */
-export const sandboxConfig = Options.text("config").pipe(
-  Options.withPseudoName("FILE"),
-  Options.withDescription(`The sandbox's configuration; otherwise $TILLD_CONFIG, then ./${defaultSandboxConfig}`),
-  Options.optional
+export const sandboxConfig = fileOption(
+  "config",
+  `The sandbox's configuration; otherwise $TILLD_CONFIG, then ./${defaultSandboxConfig}`
 )
 
 export const sandboxConfigPath = (config: Option.Option<string>): Effect.Effect<string, never, Invocation> =>

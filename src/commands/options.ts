@@ -7,6 +7,10 @@ import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import { load, type SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import type { ControlTarget } from "./askDaemon.ts"
 
+/** An option that may be left out, with the path of a file. */
+export const fileOption = (name: string, about: string) =>
+  Options.text(name).pipe(Options.withPseudoName("FILE"), Options.withDescription(about), Options.optional)
+
 /** Replaces files that exist. */
 export const force = Options.boolean("force").pipe(Options.withDescription("Replace the output file if it exists"))
 
@@ -23,11 +27,7 @@ export class UsageError extends Data.TaggedError("UsageError")<{ readonly messag
 
 /** Options of every command. @effect/cli accepts an option only at the command that declares it. */
 export const common = {
-  config: Options.text("config").pipe(
-    Options.withPseudoName("FILE"),
-    Options.withDescription("The configuration; otherwise $TILLD_CONFIG, then ./config/tilld.toml"),
-    Options.optional
-  ),
+  config: fileOption("config", "The configuration; otherwise $TILLD_CONFIG, then ./config/tilld.toml"),
   json: Options.boolean("json").pipe(
     Options.withDescription("Print the result as one JSON value on standard output, and nothing else there")
   )
@@ -166,11 +166,7 @@ const optional = {
     ),
     Options.optional
   ),
-  keystore: Options.text("keystore").pipe(
-    Options.withPseudoName("FILE"),
-    Options.withDescription("A keystore (version 3) with the entropy of the seed's words"),
-    Options.optional
-  )
+  keystore: fileOption("keystore", "A keystore (version 3) with the entropy of the seed's words")
 }
 
 /** Where a command gets the seed: never from arguments or the environment, which others on the machine can read. */

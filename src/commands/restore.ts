@@ -6,7 +6,7 @@ import { quantityText } from "../lib/quantities.ts"
 import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import { whileLocked } from "./askDaemon.ts"
 import { print, table } from "./Output.ts"
-import { common, loadSettings } from "./options.ts"
+import { common, fileOption, loadSettings } from "./options.ts"
 
 /** Rows of a list that a terminal shows. `--json` has more. */
 const shownRows = 20
@@ -155,11 +155,7 @@ export const restoreCommand = Command.make(
   "restore",
   {
     ...common,
-    identity: Options.text("identity").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription("The age identity that decrypts the backup: a file with AGE-SECRET-KEY-1…"),
-      Options.optional
-    ),
+    identity: fileOption("identity", "The age identity that decrypts the backup: a file with AGE-SECRET-KEY-1…"),
     force: Options.boolean("force").pipe(
       Options.withDescription(
         "Also replace newer data, which is kept beside, and take a file without manifest or with other wallets"

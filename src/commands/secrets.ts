@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs"
-import { Command, Options } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { readNewMasterKey } from "../Settings/masterKey.ts"
 import { complain, print } from "./Output.ts"
-import { common, loadSettings, UsageError } from "./options.ts"
+import { common, fileOption, loadSettings, UsageError } from "./options.ts"
 
 /** Loaded only here: it needs the store. */
 const rotation = Effect.promise(() => import("./rotateSecrets.ts"))
@@ -13,12 +13,9 @@ const rotate = Command.make(
   "rotate",
   {
     ...common,
-    newKey: Options.text("new-key").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription(
-        "The new master key: a file, or - for standard input; otherwise the systemd credential new-master-key"
-      ),
-      Options.optional
+    newKey: fileOption(
+      "new-key",
+      "The new master key: a file, or - for standard input; otherwise the systemd credential new-master-key"
     )
   },
   Effect.fnUntraced(function* ({ newKey, ...options }) {

@@ -15,7 +15,7 @@ import { accountRefunds, beginRefunds, mostRefundsAsked } from "../Payments/deci
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
 import { complain, print } from "./Output.ts"
-import { common, loadSettings, repeatedTexts } from "./options.ts"
+import { common, fileOption, loadSettings, repeatedTexts } from "./options.ts"
 import { owedIn, receivedBut, untilRead, xpubOf } from "./sweepInputs.ts"
 
 /** Loaded only here. */
@@ -160,12 +160,9 @@ const file = Args.text({ name: "signed" }).pipe(
   Args.withDescription("The signed plan, as tilld sweep sign has written it; its journal is kept beside it")
 )
 
-const xpub = Options.text("xpub").pipe(
-  Options.withDescription(
-    "The extended public key that the plan was made with, in a file; otherwise the configuration's"
-  ),
-  Options.withPseudoName("FILE"),
-  Options.optional
+const xpub = fileOption(
+  "xpub",
+  "The extended public key that the plan was made with, in a file; otherwise the configuration's"
 )
 
 const includeOpen = repeatedTexts(

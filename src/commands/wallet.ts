@@ -6,7 +6,16 @@ import { challengeWallet, checkProof } from "../Payments/addresses/proofOperatio
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import { complain, print } from "./Output.ts"
 import { commandOf } from "./operationCommand.ts"
-import { common, force, loadSettings, readInput, seedOptions, UsageError, walletAccount } from "./options.ts"
+import {
+  common,
+  fileOption,
+  force,
+  loadSettings,
+  readInput,
+  seedOptions,
+  UsageError,
+  walletAccount
+} from "./options.ts"
 
 /** Loaded only here. */
 const views = Effect.promise(() => import("../Collect/wallet.ts"))
@@ -31,11 +40,7 @@ const makeNew = Command.make(
     dice: Options.boolean("dice").pipe(
       Options.withDescription("Ask what your dice show, and mix it into the system's random numbers")
     ),
-    keystore: Options.text("keystore").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription("Also write the seed into this file, encrypted with a password that is asked for"),
-      Options.optional
-    ),
+    keystore: fileOption("keystore", "Also write the seed into this file, encrypted with a password that is asked for"),
     account: walletAccount,
     force
   },
@@ -89,11 +94,7 @@ const sponsor = Command.make(
       Options.withDescription("Take wallets.live or wallets.test of the configuration"),
       Options.optional
     ),
-    xpub: Options.text("xpub").pipe(
-      Options.withPseudoName("FILE"),
-      Options.withDescription("Take the extended public key in this file instead, or on standard input with -"),
-      Options.optional
-    )
+    xpub: fileOption("xpub", "Take the extended public key in this file instead, or on standard input with -")
   },
   Effect.fnUntraced(function* ({ json, mode, xpub, ...options }) {
     if (Option.isSome(mode) === Option.isSome(xpub)) {
