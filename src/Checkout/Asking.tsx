@@ -8,11 +8,11 @@ import { toSvgPath } from "lean-qr/extras/svg"
 import { BoundedMap } from "../lib/BoundedMap.ts"
 import { explorerOf } from "../Pages/explorers.ts"
 import { Disc, Mark } from "../Pages/marks.tsx"
-import { ContactLink, LocalTime } from "./Extras.tsx"
-import { type Choice, type Code, hrefOf, type ShopLook } from "./look.ts"
+import { ContactLink, LocalTime, type Shown } from "./Extras.tsx"
+import { type Code, hrefOf } from "./look.ts"
 import { mark } from "./RenderedPages.ts"
-import type { Ask, CheckoutView } from "./view.ts"
-import { lengthOf, plainAmount, type Wording } from "./wording.ts"
+import type { Ask } from "./view.ts"
+import { lengthOf, plainAmount } from "./wording.ts"
 
 /** The quiet zone that the standard asks for, in modules (ISO/IEC 18004, 5.3.8). */
 const quietZone = 4
@@ -82,12 +82,8 @@ export const addingOf = (chainId: number) => {
   }
 }
 
-export interface AskingProps {
-  readonly view: CheckoutView
+interface AskingProps extends Shown {
   readonly ask: Ask
-  readonly wording: Wording
-  readonly choice: Choice
-  readonly look: ShopLook
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
@@ -228,7 +224,7 @@ export const Asking = (props: AskingProps) => {
           <p class="exchange">{t.least(money(ask.least))}</p>
         )}
         <p class="exchange">
-          {t.alreadySent} <ContactLink view={view} look={props.look} wording={wording} />
+          {t.alreadySent} <ContactLink {...props} />
         </p>
       </div>
       <Codes {...props} />

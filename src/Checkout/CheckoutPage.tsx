@@ -8,7 +8,7 @@ import { assets } from "../Pages/assets.ts"
 import { Disc, Mark } from "../Pages/marks.tsx"
 import { Document, pageReply } from "../Pages/reply.tsx"
 import { Asking } from "./Asking.tsx"
-import { Extras } from "./Extras.tsx"
+import { Extras, type Shown } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
 import { type Choice, hrefOf, type ShopLook } from "./look.ts"
 import { Outcome } from "./Outcome.tsx"
@@ -99,7 +99,8 @@ const Steps = ({ view, wording: { t } }: Pick<CheckoutPageProps, "view"> & { rea
   )
 }
 
-const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { readonly wording: Wording }) => {
+const Body = ({ worth, ...shown }: Shown & Pick<CheckoutPageProps, "worth">) => {
+  const { choice, view, wording } = shown
   const { language, network, t } = wording
   const { amount, chain, lags, merchantRef, mode, state } = view
   const ask = askOfView(view)
@@ -129,9 +130,9 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
       )}
       {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
       {state.kind === "paid" && <p>{t.paid}</p>}
-      <Extras view={view} wording={wording} look={look} />
+      <Extras {...shown} />
       {ask === undefined ? (
-        <Outcome view={view} wording={wording} look={look} />
+        <Outcome {...shown} />
       ) : misplaced(view) !== undefined && choice.code === undefined ? (
         // The money that came is the news: to pay again is a decision.
         <p>
@@ -140,7 +141,7 @@ const Body = ({ choice, look, view, wording, worth }: CheckoutPageProps & { read
           </a>
         </p>
       ) : (
-        <Asking view={view} ask={ask} wording={wording} choice={choice} look={look} />
+        <Asking {...shown} ask={ask} />
       )}
       <dl class="rows reference">
         <div data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
@@ -193,7 +194,7 @@ export const notFoundPage = (language: Language, choice: Choice): HttpReply => {
 }
 
 const CheckoutPage = (props: CheckoutPageProps) => {
-  const { choice, language, look, version, view } = props
+  const { choice, language, look, version, view, worth } = props
   const { state } = view
   const wording = wordingOf(view, language)
   const isOther = state.kind === "paid" && state.receipt.received < view.amount
@@ -225,7 +226,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         data-copied={wording.t.copied}
         data-by-hand={wording.t.copyByHand}
       >
-        <Body {...props} wording={wording} />
+        <Body {...{ view, wording, choice, look, worth }} />
       </main>
       <p class="visually-hidden" role="status" id="announcement" />
       <Languages choice={choice} language={language} />

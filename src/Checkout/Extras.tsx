@@ -3,7 +3,7 @@ import { chainTraits } from "../Domain/Chain.ts"
 import { clockTime } from "../lib/clock.ts"
 import { iso } from "../lib/moment.ts"
 import type { Language } from "./languages.ts"
-import type { ShopLook } from "./look.ts"
+import type { Choice, ShopLook } from "./look.ts"
 import { askOfView, type CheckoutView, type Extra, isUnpaid } from "./view.ts"
 import { amountText, type Wording } from "./wording.ts"
 
@@ -14,13 +14,15 @@ export const LocalTime = ({ at, language }: { readonly at: number; readonly lang
   </time>
 )
 
-interface ExtrasProps {
+/** What the parts of a page show. */
+export interface Shown {
   readonly view: CheckoutView
   readonly wording: Wording
+  readonly choice: Choice
   readonly look: ShopLook
 }
 
-interface ContactProps extends ExtrasProps {
+interface ContactProps extends Shown {
   /** Whether something else is to be done first. */
   readonly isSecond?: boolean
 }
@@ -31,7 +33,7 @@ const hrefOf = (contact: string, merchantRef: string): string =>
   isMail(contact) ? `${contact}?subject=${encodeURIComponent(merchantRef)}` : contact
 
 /** The same within a text. */
-export const ContactLink = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: ExtrasProps) =>
+export const ContactLink = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: Shown) =>
   contact === undefined ? undefined : (
     <a href={hrefOf(contact, merchantRef)} target="_top" rel="noopener noreferrer">
       {t.contactShop(name)}
@@ -61,7 +63,7 @@ export const Contact = ({
     </p>
   )
 
-export const Extras = (props: ExtrasProps) => {
+export const Extras = (props: Shown) => {
   const { view, wording } = props
   const { currency, extras } = view
   const { language, network, t } = wording

@@ -1,19 +1,16 @@
 /** The state of a payment that asks for no money at the moment, and what to do. */
-import { type ChainName, chainTraits } from "../Domain/Chain.ts"
+import { chainTraits } from "../Domain/Chain.ts"
 import { explorerUrl } from "../Pages/explorers.ts"
-import { Contact, LocalTime } from "./Extras.tsx"
-import type { ShopLook } from "./look.ts"
-import type { CheckoutState, CheckoutView, Confirmations, Extra, PaidReceipt } from "./view.ts"
-import { amountText, spelledTime, type Wording } from "./wording.ts"
+import { Contact, LocalTime, type Shown } from "./Extras.tsx"
+import type { CheckoutState, Confirmations, PaidReceipt } from "./view.ts"
+import { amountText, spelledTime } from "./wording.ts"
 
-interface ReceiptFactsProps {
+interface ReceiptFactsProps extends Shown {
   readonly receipt: PaidReceipt
-  readonly extras: ReadonlyArray<Extra>
-  readonly wording: Wording
 }
 
 /** What paid: as it was asked for, or the other money that the shop has accepted. */
-const receivedOf = ({ extras, receipt, wording: { language, money, network, t } }: ReceiptFactsProps) =>
+const receivedOf = ({ receipt, view: { extras }, wording: { language, money, network, t } }: ReceiptFactsProps) =>
   receipt.received > 0n
     ? [t.onNetwork(money(receipt.received), network)]
     : extras
@@ -65,19 +62,11 @@ const ReceiptFacts = (props: ReceiptFactsProps) => {
   )
 }
 
-export interface OutcomeProps {
-  readonly view: CheckoutView
-  readonly wording: Wording
-  readonly look: ShopLook
-}
-
-interface ProgressProps {
+interface ProgressProps extends Shown {
   readonly confirmations: Confirmations
-  readonly chain: ChainName
-  readonly wording: Wording
 }
 
-const Progress = ({ chain, confirmations: { count, needed }, wording }: ProgressProps) => {
+const Progress = ({ confirmations: { count, needed }, view: { chain }, wording }: ProgressProps) => {
   const { language, t } = wording
   const text = t.confirmations(wording.count(count), wording.count(needed))
   const seconds = (needed - count) * chainTraits[chain].blockSeconds
@@ -99,7 +88,7 @@ const ToShop = ({
   look,
   view: { shopUrl },
   wording: { t }
-}: OutcomeProps & { readonly isSecond?: boolean }) => {
+}: Shown & { readonly isSecond?: boolean }) => {
   const url = look.website ?? shopUrl
   return (
     url && (
@@ -113,15 +102,15 @@ const ToShop = ({
 }
 
 /** What is next once all that came was sent back. */
-const SentBack = ({ view: { extras }, wording: { t } }: OutcomeProps) =>
+const SentBack = ({ view: { extras }, wording: { t } }: Shown) =>
   extras.length > 0 && extras.every(({ status }) => status === "refunded") ? <p>{t.startAgain}</p> : undefined
 
-const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { readonly kind: "paid" }> }) => {
+const Paid = (props: Shown & { readonly state: Extract<CheckoutState, { readonly kind: "paid" }> }) => {
   const { state, wording } = props
   const { t } = wording
   return (
     <>
-      <ReceiptFacts receipt={state.receipt} extras={props.view.extras} wording={wording} />
+      <ReceiptFacts {...props} receipt={state.receipt} />
       {state.returnTo === undefined ? (
         <ToShop {...props} />
       ) : (
@@ -146,7 +135,7 @@ const Paid = (props: OutcomeProps & { readonly state: Extract<CheckoutState, { r
   )
 }
 
-export const Outcome = (props: OutcomeProps) => {
+export const Outcome = (props: Shown) => {
   const { view, wording } = props
   const { money, network, t } = wording
   const { currency, extras, state } = view
@@ -162,10 +151,8 @@ export const Outcome = (props: OutcomeProps) => {
               <b>{t.extra.overpaid(money(state.surplus), network, currency, network)}</b> {t.fate.open}
             </p>
           )}
-          {state.confirmations && <Progress chain={view.chain} confirmations={state.confirmations} wording={wording} />}
-          {state.receipt.transactions.length > 0 && (
-            <ReceiptFacts receipt={state.receipt} extras={extras} wording={wording} />
-          )}
+          {state.confirmations && <Progress {...props} confirmations={state.confirmations} />}
+          {state.receipt.transactions.length > 0 && <ReceiptFacts {...props} receipt={state.receipt} />}
           <ToShop {...props} isSecond />
         </>
       )
@@ -206,9 +193,7 @@ export const Outcome = (props: OutcomeProps) => {
           {!isSaid && <p>{t.failed(currency, network)[state.reason]}</p>}
           <SentBack {...props} />
           {!isOpen && contact}
-          {state.receipt.transactions.length > 0 && (
-            <ReceiptFacts receipt={state.receipt} extras={extras} wording={wording} />
-          )}
+          {state.receipt.transactions.length > 0 && <ReceiptFacts {...props} receipt={state.receipt} />}
           <ToShop {...props} isSecond />
         </>
       )
