@@ -8,11 +8,11 @@ import { getAddress, type Hex } from "viem"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { decimalsOn, decimalText, type Fiat, type NetworkTokens } from "../Domain/Currency.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import { LedgerKind, type OwnedRow, type UnknownRate, worthAt, worthText } from "../Domain/LedgerRow.ts"
+import { LedgerKind, type OwnedRow, type SummedRow, type UnknownRate, worthAt, worthText } from "../Domain/LedgerRow.ts"
 import type { RefundStatus } from "../Domain/Refund.ts"
 import { betweenParts } from "../Http/parts.ts"
 import { iso } from "../lib/moment.ts"
-import { isBooked, isBookedRefund } from "../migrations/0001_start/ledger.ts"
+import { isBooked, isBookedRefund, isIncome } from "../migrations/0001_start/ledger.ts"
 import type { Db, Param } from "../Sql.ts"
 
 /** The place of a row in the order of the ledger. */
@@ -42,6 +42,9 @@ interface Source {
   readonly columns: string
 }
 
+/** Columns that all kinds have alike, beside those that sums need. */
+const alike = `amount, tx_hash AS txHash, payment_id AS payment, rate_source AS source,
+  (SELECT merchant_ref FROM payments WHERE id = payment_id) AS merchantRef`
 const noRefund = "NULL AS decisions, NULL AS refund, NULL AS status"
 
 const sources: Readonly<Record<LedgerKind, Source>> = {
@@ -50,7 +53,7 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     indexes: ["receipts_booked", "receipts_payment"],
     where: isBooked,
     key: ["chain", "block_hash", "address", "position"],
-    columns: `currency, sender AS "from", address AS "to", iif(listed IS NULL, 'too_small', kind) AS what, credited,
+    columns: `${alike}, currency, sender AS "from", address AS "to", iif(listed IS NULL, 'too_small', kind) AS what, credited,
       NULL AS refund, NULL AS status, (SELECT group_concat(DISTINCT coalesce(outcome, 'open')) FROM exceptions AS e WHERE e.address = receipts.address
          AND e.chain = receipts.chain AND e.currency = receipts.currency AND e.tx_hash IS receipts.tx_hash) AS decisions`
   },
@@ -61,7 +64,7 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     key: ["sequence"],
     // Of what it sends back, the money that is income otherwise: as for its receipt, what counts for a payment that is open or
     // confirmed, and what was accepted.
-    columns: `currency, sender AS "from", receiver AS "to", id AS refund, status, NULL AS decisions,
+    columns: `${alike}, currency, sender AS "from", receiver AS "to", id AS refund, status, NULL AS decisions,
       CASE WHEN sender = address THEN 'address' WHEN sender IS NOT NULL THEN 'elsewhere' END AS what,
       (SELECT json_group_array(p.amount) FROM refund_parts AS p LEFT JOIN exceptions AS e ON e.id = coalesce(p.exception_id,
          (SELECT id FROM exceptions WHERE address = refunds.address AND tx_hash = p.tx_hash AND outcome = 'accepted'))
@@ -74,54 +77,75 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     // What pays a refund is the refund's row, unless a restored database has none.
     where: `NOT EXISTS (SELECT 1 FROM refunds AS paid WHERE paid.id = refund AND ${isBookedRefund})`,
     key: ["chain", "tx_hash", "place"],
-    columns: `currency, address AS "from", receiver AS "to", NULL AS what, NULL AS credited, ${noRefund}`
+    columns: `${alike}, currency, address AS "from", receiver AS "to", NULL AS what, NULL AS credited, ${noRefund}`
   },
   gas: {
     table: "gas",
     indexes: ["gas_booked", "gas_payment"],
     where: "true",
     key: ["chain", "tx_hash"],
-    columns: `iif(chain = 'polygon', 'MATIC', 'ETH') AS currency, payer AS "from", receiver AS "to",
+    columns: `${alike}, iif(chain = 'polygon', 'MATIC', 'ETH') AS currency, payer AS "from", receiver AS "to",
       iif(EXISTS (SELECT 1 FROM payments WHERE address = payer), 'address', 'sponsor') AS what,
       NULL AS credited, ${noRefund}`
   }
 }
 
-interface StoredRow {
+/** What is income: read from its index alone, which has nothing of the many transfers that are too small. */
+const incomeSources = {
+  receipt: {
+    ...sources.receipt,
+    indexes: ["receipts_income", "receipts_payment"],
+    where: isIncome,
+    columns: "currency, credited AS amount, credited, NULL AS what"
+  },
+  refund: sources.refund
+} as const
+
+/** What sums need of a row. */
+interface IncomeRow {
   readonly at: number
   readonly key: string
   readonly chain: ChainName
-  readonly txHash: string | null
-  readonly position: string
   readonly currency: string
   readonly amount: string
+  readonly what: string | null
+  /** Of a refund JSON: amounts to add up. */
+  readonly credited: string | null
+  /** Of the payment's token. */
+  readonly decimals: number | null
+  readonly rate: string | null
+  readonly worthCurrency: Fiat | null
+}
+
+interface StoredRow extends IncomeRow {
+  readonly txHash: string | null
+  readonly position: string
   readonly from: Hex | null
   readonly to: Hex | null
   readonly refund: string | null
   readonly status: RefundStatus | null
   readonly payment: string | null
   readonly merchantRef: string | null
-  readonly what: string | null
-  /** Of a refund JSON: amounts to add up. */
-  readonly credited: string | null
   readonly decisions: string | null
-  /** Of the payment's token. */
-  readonly decimals: number | null
-  readonly rate: string | null
-  readonly worthCurrency: Fiat | null
   readonly source: string | null
 }
 
-interface Found {
+interface Found<Row = StoredRow> {
   readonly place: LedgerPlace
   readonly kind: LedgerKind
-  readonly row: StoredRow
+  readonly row: Row
 }
 
 /** At most `limit` rows of a kind behind a place, newest first. */
-const ofKind = (db: Db, kind: LedgerKind, filter: LedgerFilter, after: LedgerPlace | undefined, limit: number) => {
+const ofKind = <Row extends IncomeRow>(
+  db: Db,
+  kind: LedgerKind,
+  { columns, indexes, key, table, where }: Source,
+  filter: LedgerFilter,
+  after: LedgerPlace | undefined,
+  limit: number
+) => {
   const { account, from = 0, mode, payment, until } = filter
-  const { columns, indexes, key, table, where } = sources[kind]
   const order = ["block_time", ...key]
   const [at, afterKind = kind, ...afterKey] = after ?? []
   const isSame = afterKind === kind && at !== undefined
@@ -130,19 +154,21 @@ const ofKind = (db: Db, kind: LedgerKind, filter: LedgerFilter, after: LedgerPla
   const params: ReadonlyArray<Param> = isSame ? [at, ...afterKey] : [before]
   const bound = isSame ? `(${order.join(", ")}) < (${order.map(() => "?").join(", ")})` : "block_time < ?"
   const owned = payment === undefined ? "account_id IS ?" : "+account_id IS ? AND payment_id = ?"
-  const sql = `SELECT block_time AS at, json_array(${key.join(", ")}) AS key, chain, tx_hash AS txHash,
-      ${key.at(-1)} AS position, amount, payment_id AS payment, rate, rate_currency AS worthCurrency,
-      rate_source AS source, (SELECT merchant_ref FROM payments WHERE id = payment_id) AS merchantRef,
-      (SELECT decimals FROM payments AS p JOIN tokens AS t ON t.id = p.token
-       WHERE p.id = ${table}.payment_id AND p.chain = ${table}.chain AND p.currency = ${table === "gas" ? "''" : `${table}.currency`}) AS decimals,
-      ${columns}
+  // A payment keeps the decimals that its token had, where it has had several.
+  const decimals = `SELECT iif(min(decimals) < max(decimals), (SELECT decimals
+      FROM payments AS p JOIN tokens AS t ON t.id = p.token
+      WHERE p.id = ${table}.payment_id AND p.chain = ${table}.chain AND p.currency = symbol), min(decimals))
+    FROM tokens WHERE chain = ${table}.chain AND mode = ${table}.mode AND symbol = ${table === "gas" ? "''" : `${table}.currency`}`
+  const sql = `SELECT block_time AS at, json_array(${key.join(", ")}) AS key, chain, ${key.at(-1)} AS position, rate,
+      rate_currency AS worthCurrency, (${decimals}) AS decimals, ${columns}
     FROM ${table} INDEXED BY ${indexes[payment === undefined ? 0 : 1]}
     WHERE mode = ? AND ${owned} AND ${where} AND block_time >= ? AND ${bound}
     ORDER BY ${order.map((column) => `${column} DESC`).join(", ")} LIMIT ?`
   const given = [mode, account ?? null, ...(payment === undefined ? [] : [payment])]
   return Effect.map(
-    db.all<StoredRow>(sql, [...given, Math.ceil(from / 1000), ...params, limit]),
-    (rows): ReadonlyArray<Found> => rows.map((row) => ({ kind, row, place: [row.at, kind, ...JSON.parse(row.key)] }))
+    db.all<Row>(sql, [...given, Math.ceil(from / 1000), ...params, limit]),
+    (rows): ReadonlyArray<Found<Row>> =>
+      rows.map((row) => ({ kind, row, place: [row.at, kind, ...JSON.parse(row.key)] }))
   )
 }
 
@@ -183,44 +209,56 @@ const idOf = (kind: LedgerKind, { chain, position, refund, to, txHash }: StoredR
 const creditedOf = (parts: string): string =>
   `${(JSON.parse(parts) as ReadonlyArray<string>).reduce((sum, amount) => sum + BigInt(amount), 0n)}`
 
-const rowOf = (
-  networks: ReadonlyArray<NetworkTokens>,
-  mode: Mode,
-  account: string | undefined,
-  { kind, row }: Found
-) => {
+/** What sums need of a row, as the row itself has it. */
+const summedOf = (networks: ReadonlyArray<NetworkTokens>, mode: Mode, { kind, row }: Found<IncomeRow>) => {
   const { amount, chain, currency, rate } = row
   const decimals = row.decimals ?? decimalsOn(networks, { chain, mode }, currency)
   const isRefund = kind === "refund"
   const credited = isRefund ? creditedOf(row.credited ?? "[]") : (row.credited ?? undefined)
   const worthOf = (units: bigint) =>
-    rate === null || decimals === undefined ? undefined : worthAt(units, decimals, rate)
-  const worth = worthOf(BigInt(amount))
+    rate === null || decimals === undefined ? undefined : worthText(worthAt(units, decimals, rate))
   const income = credited === undefined ? undefined : worthOf(BigInt(credited) * (isRefund ? -1n : 1n))
+  const summed: SummedRow = {
+    ...{ kind, chain, currency, amount },
+    ...(decimals === undefined ? {} : { decimals }),
+    ...(row.what === null ? {} : { what: row.what }),
+    ...(credited === undefined ? {} : { credited }),
+    ...(income === undefined ? {} : { income }),
+    ...(row.worthCurrency === null ? {} : { worthCurrency: row.worthCurrency })
+  }
+  return { summed, worthOf }
+}
+
+const rowOf = (networks: ReadonlyArray<NetworkTokens>, { account, mode }: LedgerFilter, found: Found) => {
+  const { kind, row } = found
+  const { amount, rate } = row
+  const { summed, worthOf } = summedOf(networks, mode, found)
+  const worth = worthOf(BigInt(amount))
+  const quantity = decimalText(amount, summed.decimals)
   const shown: OwnedRow = {
     ...(account === undefined ? {} : { account }),
     mode,
-    ...{ id: idOf(kind, row), at: iso(row.at * 1000), kind },
+    ...{ id: idOf(kind, row), at: iso(row.at * 1000) },
     ...(row.refund === null ? {} : { refund: row.refund }),
     ...(row.status === null ? {} : { status: row.status }),
     ...(row.payment === null ? {} : { payment: row.payment }),
     ...(row.merchantRef === null ? {} : { merchantRef: row.merchantRef }),
-    ...{ chain, currency, amount },
-    ...(decimals === undefined ? {} : { decimals, quantity: decimalText(amount, decimals) ?? "" }),
+    ...summed,
+    ...(quantity === undefined ? {} : { quantity }),
     ...(row.from === null ? {} : { from: getAddress(row.from) }),
     ...(row.to === null ? {} : { to: getAddress(row.to) }),
     ...(row.txHash === null ? {} : { txHash: row.txHash }),
-    ...(row.what === null ? {} : { what: row.what }),
     decision: decisionOf(row.decisions),
-    ...(credited === undefined ? {} : { credited }),
-    ...(worth === undefined ? {} : { worth: worthText(worth) }),
-    ...(income === undefined ? {} : { income: worthText(income) }),
-    ...(row.worthCurrency === null ? {} : { worthCurrency: row.worthCurrency }),
+    ...(worth === undefined ? {} : { worth }),
     ...(rate === null ? {} : { rate, rateSource: row.source ?? "" }),
     ...(rate === null ? { worthUnknown: (row.source ?? "too_small") as UnknownRate } : {})
   }
   return shown
 }
+
+/** Whether it is of the chain and the currency that a filter names. */
+const isMeant = ({ chain, currency }: LedgerFilter, { row }: Found<IncomeRow>): boolean =>
+  (chain ?? row.chain) === row.chain && (currency ?? row.currency) === row.currency
 
 /** Rows that are looked at for one page, and at once, where the filter leaves out some: a page of few may have a next one. */
 const mostLooked = 10_000
@@ -234,24 +272,52 @@ export const page = Effect.fn("BooksRepo.page")(function* (
   after: LedgerPlace | undefined,
   limit: number
 ) {
-  const { account, chain, currency, mode } = filter
   const kinds = filter.kind === undefined ? LedgerKind.literals : [filter.kind]
-  const isSifted = (chain ?? currency) !== undefined
+  const isSifted = (filter.chain ?? filter.currency) !== undefined
   const size = isSifted ? atOnce : limit + 1
   const rows: Array<OwnedRow> = []
   let next = after
   for (let looked = 0; looked < mostLooked && rows.length < limit; looked += size) {
     const found: Array<Found> = []
-    for (const kind of kinds) found.push(...(yield* ofKind(db, kind, filter, next, size)))
+    for (const kind of kinds) found.push(...(yield* ofKind<StoredRow>(db, kind, sources[kind], filter, next, size)))
     const merged = found.sort((one, other) => newestFirst(one.place, other.place)).slice(0, size)
     for (const [i, one] of merged.entries()) {
       next = one.place
-      if ((chain ?? one.row.chain) !== one.row.chain || (currency ?? one.row.currency) !== one.row.currency) continue
-      rows.push(rowOf(networks, mode, account, one))
+      if (!isMeant(filter, one)) continue
+      rows.push(rowOf(networks, filter, one))
       if (rows.length === limit && (i < merged.length - 1 || merged.length === size)) return { rows, next }
     }
     if (merged.length < size) return { rows, next: undefined }
     yield* betweenParts
   }
   return { rows, next }
+})
+
+/**
+ * Tells of the rows of a filter that are income, newest first, of at most `most` receipts and as many refunds; with a turn of the
+ * event loop between some and the next. Gives the time of the oldest one where there may be more; Unix milliseconds.
+ */
+export const eachIncome = Effect.fn("BooksRepo.eachIncome")(function* (
+  db: Db,
+  networks: ReadonlyArray<NetworkTokens>,
+  filter: LedgerFilter,
+  most: number,
+  each: (row: SummedRow, at: number) => void
+) {
+  let since = 0
+  for (const kind of ["receipt", "refund"] as const) {
+    let after: LedgerPlace | undefined
+    for (let left = (filter.kind ?? kind) === kind ? most : 0; left > 0; left -= atOnce) {
+      const limit = Math.min(atOnce, left)
+      const found: ReadonlyArray<Found<IncomeRow>> = yield* ofKind(db, kind, incomeSources[kind], filter, after, limit)
+      for (const one of found) {
+        if (isMeant(filter, one)) each(summedOf(networks, filter.mode, one).summed, one.row.at * 1000)
+      }
+      if (found.length < limit) break
+      after = found.at(-1)?.place
+      if (left <= atOnce) since = Math.max(since, (after?.[0] ?? 0) * 1000)
+      yield* betweenParts
+    }
+  }
+  return since === 0 ? undefined : since
 })

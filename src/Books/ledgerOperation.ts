@@ -6,6 +6,7 @@ import { ChainName, chainNames, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
 import { LedgerKind, LedgerRow } from "../Domain/LedgerRow.ts"
 import { alternatives, must } from "../lib/annotations.ts"
+import { csvLine } from "../lib/text.ts"
 import { limitField, MomentField, maybe, momentAt, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
@@ -33,6 +34,15 @@ export const monthOf = (millis: number, timezone: string): string =>
   DateTime.formatIsoDate(DateTime.unsafeMakeZoned(millis, { timeZone: timezone })).slice(0, 7)
 
 export const OwnedLedgerRow = Schema.Struct({ account: maybe(Schema.String), mode: Mode, ...LedgerRow.fields })
+
+type ShownRow = typeof OwnedLedgerRow.Encoded
+
+const columns = Object.keys(OwnedLedgerRow.fields) as ReadonlyArray<keyof ShownRow>
+
+/** The first line of its files, and those of rows. */
+export const ledgerHead = csvLine(columns)
+export const ledgerLines = (rows: ReadonlyArray<ShownRow>): string =>
+  rows.map((row) => csvLine(columns.map((name) => `${row[name] ?? ""}`))).join("")
 
 export const showLedger = operation({
   name: "ledger",

@@ -32,8 +32,9 @@ export const decimalsOn = (
 /** An amount of base units as a decimal with all its digits: `54.615517`. Undefined where the decimals are not known. */
 export const decimalText = (amount: string, decimals: number | undefined): string | undefined => {
   if (decimals === undefined) return undefined
-  const digits = amount.padStart(decimals + 1, "0")
-  const whole = digits.slice(0, digits.length - decimals)
+  const sign = amount.startsWith("-") ? "-" : ""
+  const digits = amount.slice(sign.length).padStart(decimals + 1, "0")
+  const whole = `${sign}${digits.slice(0, digits.length - decimals)}`
   return decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`
 }
 

@@ -2,7 +2,7 @@
  * A row of the ledger, described once: money that came, went back, was collected, or paid for gas, with its worth when tilld
  * first stored it. The API, the command, the portal and its file show these fields; every sum is a sum over them.
  */
-import { BigDecimal, Schema } from "effect"
+import { Schema } from "effect"
 import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import { decimalText, Fiat } from "./Currency.ts"
@@ -79,19 +79,24 @@ export interface OwnedRow extends LedgerRow {
   readonly mode: Mode
 }
 
+/** Digits behind the point of worths, which are counted in hundredths of a cent. */
 const scale = 4
-const zero = BigDecimal.make(0n, scale)
 
 /** A decimal with two to four digits behind the point: `110.00`. */
-export const worthText = (worth: BigDecimal.BigDecimal): string => {
-  const { value } = BigDecimal.scale(worth, scale)
-  const digits = decimalText(`${value < 0n ? -value : value}`, scale) ?? ""
-  return `${value < 0n ? "-" : ""}${digits.replace(/0{1,2}$/, "")}`
+export const worthText = (worth: bigint): string => (decimalText(`${worth}`, scale) ?? "").replace(/0{1,2}$/, "")
+
+const worthIn = (text: string): bigint => {
+  const [whole = "", fraction = ""] = text.split(".")
+  return BigInt(whole + fraction.padEnd(scale, "0"))
 }
 
-/** What base units are worth at a rate, to a hundredth of a cent. */
-export const worthAt = (amount: bigint, decimals: number, rate: string): BigDecimal.BigDecimal =>
-  BigDecimal.round(BigDecimal.multiply(BigDecimal.make(amount, decimals), BigDecimal.unsafeFromString(rate)), { scale })
+/** What base units are worth at a rate, to a hundredth of a cent: a half is rounded away from zero. */
+export const worthAt = (amount: bigint, decimals: number, rate: string): bigint => {
+  const [whole = "", fraction = ""] = rate.split(".")
+  const halves =
+    (amount * BigInt(whole + fraction) * 2n * 10n ** BigInt(scale)) / 10n ** BigInt(decimals + fraction.length)
+  return (halves + (halves < 0n ? -1n : 1n)) / 2n
+}
 
 /** What moved of a currency on a chain; base units. */
 export interface LedgerSum {
@@ -107,30 +112,44 @@ export interface LedgerSum {
   income: bigint
 }
 
-/** Sums of rows: by chain and currency, and the income by the currencies that the account counted in. */
-export const addUp = (rows: Iterable<LedgerRow>) => {
-  const sums = new Map<string, LedgerSum>()
-  const income = new Map<Fiat, BigDecimal.BigDecimal>()
+/** Sums of rows: by chain and currency, and the worth of the income. */
+export interface LedgerSums {
+  readonly sums: Array<LedgerSum>
+  /** By the currencies that the account counted in, in hundredths of a cent. */
+  readonly income: Map<Fiat, bigint>
   /** Rows of income whose worth is not known. */
-  let unknown = 0
-  for (const row of rows) {
-    const { chain, credited = "0", currency, decimals, kind, what, worthCurrency } = row
-    const key = `${chain} ${currency} ${decimals}`
-    const none = { chain, currency, decimals, received: 0n, refunded: 0n, collected: 0n, gas: 0n, income: 0n }
-    const sum = sums.get(key) ?? none
-    sums.set(key, sum)
-    const amount = BigInt(row.amount)
-    if (kind === "receipt") sum.received += amount
-    if (kind === "refund" && what === "address") sum.refunded += amount
-    if (kind === "collection") sum.collected += amount
-    if (kind === "gas" && what === "address") sum.gas += amount
-    sum.income += kind === "refund" ? -BigInt(credited) : BigInt(credited)
-    if (row.income === undefined && BigInt(credited) > 0n) unknown += 1
-    if (row.income === undefined || worthCurrency === undefined) continue
-    const before = income.get(worthCurrency) ?? zero
-    income.set(worthCurrency, BigDecimal.sum(before, BigDecimal.unsafeFromString(row.income)))
-  }
-  return { sums: [...sums.values()], income, unknown }
+  unknown: number
+}
+
+export const noSums = (): LedgerSums => ({ sums: [], income: new Map(), unknown: 0 })
+
+/** What sums need of a row. */
+export type SummedRow = Pick<
+  LedgerRow,
+  "kind" | "what" | "chain" | "currency" | "amount" | "decimals" | "credited" | "income" | "worthCurrency"
+>
+
+export const addRow = (all: LedgerSums, row: SummedRow): void => {
+  const { chain, credited = "0", currency, decimals, kind, what, worthCurrency } = row
+  const isIts = (one: LedgerSum) => one.chain === chain && one.currency === currency && one.decimals === decimals
+  const known = all.sums.find(isIts)
+  const sum = known ?? { chain, currency, decimals, received: 0n, refunded: 0n, collected: 0n, gas: 0n, income: 0n }
+  if (known === undefined) all.sums.push(sum)
+  const amount = BigInt(row.amount)
+  if (kind === "receipt") sum.received += amount
+  if (kind === "refund" && what === "address") sum.refunded += amount
+  if (kind === "collection") sum.collected += amount
+  if (kind === "gas" && what === "address") sum.gas += amount
+  sum.income += kind === "refund" ? -BigInt(credited) : BigInt(credited)
+  if (row.income === undefined && BigInt(credited) > 0n) all.unknown += 1
+  if (row.income === undefined || worthCurrency === undefined) return
+  all.income.set(worthCurrency, (all.income.get(worthCurrency) ?? 0n) + worthIn(row.income))
+}
+
+export const addUp = (rows: Iterable<LedgerRow>): LedgerSums => {
+  const all = noSums()
+  for (const row of rows) addRow(all, row)
+  return all
 }
 
 /** What the rows say is at the receiving addresses. */

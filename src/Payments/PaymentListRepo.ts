@@ -341,44 +341,17 @@ export const searched = (
 export interface Outcome extends Cursor {
   readonly status: PaymentStatus
   readonly failureReason: FailureReason | null
+  readonly confirmedAt: number | null
 }
 
 /** The outcomes of an owner's payments that were created at `since` or later: a page behind `after`, newest first. */
 export const outcomes = (db: Db, { account, mode }: Owner, since: number, after: Cursor | undefined, limit: number) =>
   db.all<Outcome>(
-    `SELECT created_at AS createdAt, sequence, status, failure_reason AS failureReason
+    `SELECT created_at AS createdAt, sequence, status, failure_reason AS failureReason, confirmed_at AS confirmedAt
      FROM payments INDEXED BY payments_list
      WHERE account_id = ? AND mode = ? AND created_at >= ? AND (created_at, sequence) < (?, ?)
      ORDER BY created_at DESC, sequence DESC LIMIT ?`,
     [account, mode, since, after?.createdAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
-  )
-
-/** What a confirmed payment brought, for sums. */
-export interface Income extends Cursor {
-  readonly confirmedAt: number
-  readonly currency: string
-  readonly chain: ChainName
-  /** Base units, as text: what is asked for, and what came in its currency where that is known. */
-  readonly amount: string
-  readonly received: string | null
-  /** Additional accepted money: base units of its currency, separated by commas. */
-  readonly surplus: string | null
-  /** The requested amount in USD when the payment was created; null where no price was known. */
-  readonly usdValue: string | null
-}
-
-/** An owner's payments that were confirmed at `since` or later: a page behind `after`, the last confirmed first. */
-export const incomes = (db: Db, { account, mode }: Owner, since: number, after: Income | undefined, limit: number) =>
-  db.all<Income>(
-    `SELECT created_at AS createdAt, sequence, confirmed_at AS confirmedAt, currency, chain, amount,
-       amount_received AS received, usd_value AS usdValue,
-       (SELECT group_concat(exceptions.amount) FROM exceptions INDEXED BY exceptions_payment
-        WHERE payment_id = payments.id AND kind = 'overpaid' AND outcome = 'accepted') AS surplus
-     FROM payments INDEXED BY payments_income
-     WHERE account_id = ? AND mode = ? AND status = 'confirmed' AND confirmed_at >= ?
-       AND (confirmed_at, sequence) < (?, ?)
-     ORDER BY confirmed_at DESC, sequence DESC LIMIT ?`,
-    [account, mode, since, after?.confirmedAt ?? Number.MAX_SAFE_INTEGER, after?.sequence ?? 0, limit]
   )
 
 /** The references of payments, by their ids. */

@@ -184,32 +184,6 @@ export const newest = (db: Db, payment: PaymentId, limit: number) =>
     (receipts) => receipts.toReversed()
   )
 
-/** Where the money of a payment came from. */
-export interface Origins {
-  readonly transactions: ReadonlyArray<string>
-  /** Lower case; fewer where providers differ, and for money that moved inside contracts. */
-  readonly senders: ReadonlyArray<string>
-}
-
-/** The same for each of several payments that have listed, canonical receipts, in one query. */
-export const originsOf = (db: Db, payments: ReadonlyArray<PaymentId>) =>
-  Effect.map(
-    db.all<{ payment_id: PaymentId; transactions: string | null; senders: string | null }>(
-      `SELECT payment_id, group_concat(DISTINCT tx_hash) AS transactions, group_concat(DISTINCT sender) AS senders
-       FROM json_each(?) AS listed CROSS JOIN receipts INDEXED BY receipts_payment
-         ON payment_id = listed.value AND listed IN ('own', 'stray') AND canonical = 1
-       GROUP BY payment_id`,
-      [JSON.stringify(payments)]
-    ),
-    (rows): ReadonlyMap<PaymentId, Origins> =>
-      new Map(
-        rows.map(({ payment_id, senders, transactions }) => [
-          payment_id,
-          { transactions: transactions?.split(",") ?? [], senders: senders?.split(",") ?? [] }
-        ])
-      )
-  )
-
 /** The number of receipts of a payment that are read. */
 export const count = (db: Db, payment: PaymentId) => countRows(db, `${read}`, [payment, payment])
 

@@ -20,7 +20,8 @@ const groups = {
   Money: [
     { path: "", name: "Home", role: "viewer", guide: "portal" },
     { path: "/payments", name: "Payments", role: "viewer", guide: "integrate" },
-    { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" }
+    { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" },
+    { path: "/ledger", name: "Ledger", role: "viewer", guide: "books" }
   ],
   Developers: [
     { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },

@@ -52,16 +52,32 @@ const rowsAtOnce = 25
 /** Reads a page of a file: at most `limit` rows behind the last one of the page before. */
 type ReadRows<Row> = (after: Row | undefined, limit: number) => Effect.Effect<ReadonlyArray<Row>, StoreUnavailable>
 
-/** Ends with the store's failure, which cuts the file off: nobody takes a part of it for all. */
-export const linePieces = <Row,>(head: string, line: (row: Row) => string, page: ReadRows<Row>): Pieces => {
-  const pages = Stream.paginateEffect(Option.none<Row>(), (after) =>
-    Effect.map(Effect.zipRight(betweenParts, Effect.orDie(page(Option.getOrUndefined(after), rowsAtOnce))), (rows) => {
-      const last = rows.length < rowsAtOnce ? undefined : rows.at(-1)
-      return [rows.map(line).join(""), last === undefined ? Option.none() : Option.some(Option.some(last))] as const
-    })
+/**
+ * Ends with the store's failure, which cuts the file off: nobody takes a part of it for all.
+ *
+ * @param read the lines behind a place, and the place behind which there are more
+ */
+export const filePieces = <Place,>(
+  head: string,
+  read: (after: Place | undefined) => Effect.Effect<readonly [lines: string, next: Place | undefined], StoreUnavailable>
+): Pieces =>
+  Stream.concat(
+    Stream.make(head),
+    Stream.paginateEffect(undefined as Place | undefined, (after) =>
+      Effect.map(
+        Effect.zipRight(betweenParts, Effect.orDie(read(after))),
+        ([lines, next]) => [lines, Option.fromNullable(next)] as const
+      )
+    )
   )
-  return Stream.concat(Stream.make(head), pages)
-}
+
+export const linePieces = <Row,>(head: string, line: (row: Row) => string, page: ReadRows<Row>): Pieces =>
+  filePieces(head, (after: Row | undefined) =>
+    Effect.map(
+      page(after, rowsAtOnce),
+      (rows) => [rows.map(line).join(""), rows.length < rowsAtOnce ? undefined : rows.at(-1)] as const
+    )
+  )
 
 export const csvPieces = <Row,>(columns: CsvColumns<Row>, page: ReadRows<Row>): Pieces => {
   const cells = Object.values(columns)

@@ -13,6 +13,7 @@ import { exceptionsRoutes } from "./pages/Exceptions.tsx"
 import { healthRoutes } from "./pages/Health.tsx"
 import { homeRoutes } from "./pages/Home.tsx"
 import { keyRoutes } from "./pages/Keys.tsx"
+import { ledgerRoutes } from "./pages/Ledger.tsx"
 import { meRoutes } from "./pages/Me.tsx"
 import { newPaymentRoutes } from "./pages/NewPayment.tsx"
 import { paymentRoutes } from "./pages/Payment.tsx"
@@ -66,6 +67,7 @@ export const routes = [
   ...paymentRefundRoutes,
   ...exceptionsRoutes,
   ...exceptionRoutes,
+  ...ledgerRoutes,
   ...simulateRoutes,
   ...keyRoutes,
   ...webhookRoutes,

@@ -1,9 +1,8 @@
 import { Effect, Schema } from "effect"
-import { OwnedLedgerRow, showLedger } from "../Books/ledgerOperation.ts"
+import { ledgerHead, ledgerLines, type OwnedLedgerRow, showLedger } from "../Books/ledgerOperation.ts"
 import { decimalText } from "../Domain/Currency.ts"
 import { addUp, type LedgerSum, leftOf, worthText } from "../Domain/LedgerRow.ts"
 import { quantityText } from "../lib/quantities.ts"
-import { csvLine } from "../lib/text.ts"
 import { otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { print, table } from "./Output.ts"
@@ -11,8 +10,6 @@ import { askFor, commandWith, decoded } from "./operationCommand.ts"
 import { controlTargetOf } from "./options.ts"
 
 type Row = typeof OwnedLedgerRow.Encoded
-
-const columns = Object.keys(OwnedLedgerRow.fields) as ReadonlyArray<keyof Row>
 
 const cellsOf = ({ income = "", ...row }: Row): ReadonlyArray<string> => [
   ...[row.at, row.kind, row.what ?? "", row.merchantRef ?? row.account ?? ""],
@@ -23,8 +20,7 @@ const cellsOf = ({ income = "", ...row }: Row): ReadonlyArray<string> => [
 const headings = ["TIME", "KIND", "WHAT", "REFERENCE", "CHAIN", "AMOUNT", "WORTH", "INCOME", "TRANSACTION"]
 
 const sumText = (sum: LedgerSum): string => {
-  const of = (amount: bigint) =>
-    `${amount < 0n ? "-" : ""}${decimalText(`${amount < 0n ? -amount : amount}`, sum.decimals) ?? amount}`
+  const of = (amount: bigint) => decimalText(`${amount}`, sum.decimals) ?? amount
   return (
     `${sum.chain} ${sum.currency}: ${of(sum.received)} received - ${of(sum.refunded)} refunded - ` +
     `${of(sum.collected)} collected - ${of(sum.gas)} gas = ${of(leftOf(sum))}`
@@ -59,17 +55,14 @@ export const ledgerCommand = commandWith(
       const input = yield* decoded(showLedger, json)
       const place = yield* controlTargetOf(target)
       const rows: Array<Row> = []
-      if (csv) yield* print(csvLine(columns).trimEnd())
+      if (csv) yield* print(ledgerHead.trimEnd())
       let after: string | undefined
       do {
         const page = yield* askFor(place, showLedger, { ...input, ...(after === undefined ? {} : { after }) })
         after = page.next
         if (!csv) rows.push(...page.rows)
-        else if (page.rows.length > 0) {
-          yield* print(
-            page.rows.map((row) => csvLine(columns.map((name) => `${row[name] ?? ""}`)).trimEnd()).join("\n")
-          )
-        }
+        // Ends of lines as a file has them would be spelled out.
+        else if (page.rows.length > 0) yield* print(ledgerLines(page.rows).trimEnd().replaceAll("\r\n", "\n"))
       } while (after !== undefined)
       if (csv) return
       if (target.json) return yield* print(JSON.stringify({ rows }))

@@ -37,32 +37,6 @@ liveSuite(portalApp, "the portal's exceptions", (test) => {
     yield* execute("DELETE FROM exceptions WHERE id = ?", [exception])
   })
 
-  test("are exported with all that is known of them, of the filters that are shown", function* () {
-    const vera = yield* viewer
-    const { exception, payment } = yield* late("=exported", 41)
-    yield* execute("UPDATE exceptions SET note = '+1' WHERE id = ?", [exception])
-    const file = yield* vera.get(`${home}/exceptions.csv`)
-    expect(file.headers["content-disposition"]).toBe('attachment; filename="exceptions-test.csv"')
-    const [head = "", row = "", ...rest] = file.text.split("\r\n")
-    expect(rest).toEqual([""])
-    const cells = Object.fromEntries(head.split(",").map((name, place) => [name, row.split(",")[place]]))
-    expect(cells).toMatchObject({
-      ...{ id: exception, payment, merchantRef: "'=exported", kind: "late", status: "open", chainId: "84532" },
-      ...{ currency: "USDC", amount: "0.000700", amountBaseUnits: "700", amountRefunded: "0.000000", note: "'+1" },
-      from: expect.stringMatching(/^0x7{40}$/)
-    })
-    expect((yield* vera.get(`${home}/exceptions.csv?status=resolved`)).text.split("\r\n")).toHaveLength(2)
-    expect((yield* vera.get(`${home}/exceptions.csv?kind=nonsense`)).status).toBe(400)
-    const payments = Effect.map(vera.get(`${home}/payments.csv?q=${encodeURIComponent(payment)}`), ({ text }) => text)
-    expect(yield* payments).toContain(`,0.000000,1,late open ${exception}\r\n`)
-    // What was sent back on another chain is other money.
-    const elsewhere = yield* storeLateMoney(payment, 42)
-    yield* execute("UPDATE exceptions SET sent_back = '300' WHERE id = ?", [exception])
-    yield* execute("UPDATE exceptions SET sent_back = '500', chain = 'polygon' WHERE id = ?", [elsewhere])
-    expect(yield* payments).toContain(",0.000300,2,")
-    yield* execute("DELETE FROM exceptions WHERE payment_id = ?", [payment])
-  })
-
   test("are listed while they are open, newest first, and by status and kind", function* () {
     const vera = yield* viewer
     const first = yield* late("listed 1", 1)

@@ -105,18 +105,12 @@ liveSuite(portalApp, "the pages and forms of an account", (test, it) => {
       }
       const { keys, payments, requests } = theirs.ids
       for (const list of [
-        ...[
-          "/payments",
-          `/payments?q=${payments}`,
-          "/payments.csv",
-          "/exceptions?status=all",
-          "/exceptions.csv?status=all"
-        ],
+        ...["/payments", `/payments?q=${payments}`, "/exceptions?status=all", "/ledger", "/ledger.csv"],
         ...["/keys", "/webhooks", "/deliveries", `/deliveries?payment=${payments}`],
         ...["/requests", `/requests?id=${requests}`, `/requests?key=${keys}`]
       ]) {
         const { text } = yield* who.get(base + list)
-        const isFile = text.startsWith("id,")
+        const isFile = text.startsWith("account,")
         if (isFile ? text.includes(payments ?? "") : new RegExp(`/(${Object.values(theirs.ids).join("|")})`).test(text))
           found.push(list)
       }

@@ -1,13 +1,14 @@
 import { expect } from "@effect/vitest"
-import { BigDecimal, Clock, Effect, Fiber } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import { h } from "preact"
 import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
+import { type LedgerSums, worthText } from "../../src/Domain/LedgerRow.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { Uncollected } from "../../src/Payments/addresses/Uncollected.ts"
-import { daysUntil, durationText, median, overviewOf, together } from "../../src/Portal/pages/overview.ts"
-import { Sums, worthIn } from "../../src/Portal/pages/sums.tsx"
+import { daysUntil, durationText, median, overviewOf } from "../../src/Portal/pages/overview.ts"
+import { Sums } from "../../src/Portal/pages/sums.tsx"
 import { waysIn } from "../../src/Portal/pages/waysIn.tsx"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
 import { Reader } from "../../src/Sql.ts"
@@ -16,7 +17,7 @@ import { storeLateMoney, storeMoneyFor } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
-import { admin, crowdSql, home, makePayment, portalApp, somebody, usdc, viewer } from "./shop.ts"
+import { admin, crowdSql, home, makePayment, portalApp, somebody, storeIncome, usdc, viewer } from "./shop.ts"
 
 const networks = [{ chain: "base", mode: "test", tokens: [usdc] }] as const
 const owner = { account: defaultAccount, mode: "test" } as const
@@ -24,6 +25,13 @@ const now = Date.UTC(2026, 10, 22, 15)
 const dayMillis = 86_400_000
 const dayOf = (time: number) => time - (time % dayMillis)
 const options = { owner, networks, timezone: "UTC", now }
+
+/** Base units by token, and the worth. */
+const found = ({ income, sums, unknown }: LedgerSums) => ({
+  tokens: sums.map((sum) => `${sum.income} ${sum.currency} ${sum.decimals}`),
+  worth: Array.from(income, ([currency, worth]) => `${worthText(worth)} ${currency}`),
+  unknown
+})
 
 liveSuite(portalApp, "the portal's home page", (test) => {
   test("says first what needs a person, each with a link, and that nothing does", function* () {
@@ -152,11 +160,13 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     const vera = yield* viewer
     const { id } = yield* makePayment({ merchantRef: "paid" })
     yield* execute(
-      "UPDATE payments SET status = 'confirmed', confirmed_at = created_at + 90000, ended_at = 1, amount_received = '60000000' WHERE id = ?",
+      "UPDATE payments SET status = 'confirmed', confirmed_at = created_at + 90000, ended_at = 1 WHERE id = ?",
       [id]
     )
+    yield* storeIncome(id, { amount: "54615517", at: yield* Clock.currentTimeMillis })
     const { text } = yield* vera.get(home)
-    expect(text).toMatch(/54\.615517 USDC<\/span> <span class="muted">in 1 payment/)
+    expect(text).toContain('<p class="big">$54.62</p>')
+    expect(text).toMatch(/54\.615517 USDC<\/span> <span class="chain">.*Base/)
     expect(text).toContain("1 min 30 s")
     expect(text.match(/<figure/g)).toHaveLength(2)
     expect(
@@ -168,73 +178,41 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect(text).not.toMatch(/ style=|<style/)
   })
 
-  test("counts what was confirmed: no surplus that is not decided on or was sent back, and cancelled ones apart", function* () {
-    yield* execute("DELETE FROM exceptions")
-    const paid = yield* makePayment({ amount: 10_000_000n })
-    yield* execute(
-      `UPDATE payments SET status = 'confirmed', confirmed_at = created_at, ended_at = 1, amount_received = '19000000'
-       WHERE id = ?`,
-      [paid.id]
-    )
-    yield* execute("UPDATE payments SET usd_value = '10.5' WHERE id = ?", [paid.id])
-    const surplus = [
-      ["1000000", null],
-      ["2000000", "accepted"],
-      ["4000000", "refunded"],
-      ["700000", "accepted"]
-    ] as const
-    for (const [place, [amount, outcome]] of surplus.entries()) {
-      const id = yield* storeLateMoney(paid.id, place + 1)
-      yield* execute(
-        "UPDATE exceptions SET kind = ?, amount = ?, outcome = ?, closed_at = iif(? IS NULL, NULL, 1) WHERE id = ?",
-        [place === 3 ? "late" : "overpaid", ...[amount, outcome, outcome, id]]
-      )
-    }
-    const cancelled = yield* makePayment()
-    yield* execute("UPDATE payments SET status = 'expired', failure_reason = 'cancelled', ended_at = 1 WHERE id = ?", [
-      cancelled.id
-    ])
-    const created = now - 5 * dayMillis
-    yield* execute(
-      "UPDATE payments SET created_at = ?, confirmed_at = iif(confirmed_at IS NULL, NULL, ?) WHERE id IN (?, ?)",
-      [created, created + dayMillis, paid.id, cancelled.id]
-    )
-    const { days } = yield* overviewOf(yield* Reader, options)
-    const [creation, payment] = days.slice(-6)
-    expect(creation?.fates).toMatchObject({ confirmed: 1, expired: 0, cancelled: 1 })
-    // It came in on the day of its payment, and is worth as much more as came.
-    expect(creation?.volumes.size).toBe(0)
-    expect(payment?.volumes.get("USDC 6")).toMatchObject({ amount: 12_000_000n, payments: 1 })
-    expect(payment?.worth).toBe(12_600_000n)
-  })
-
-  test("counts by day exactly, in amounts beyond what a number holds", function* () {
+  test("counts the income of the ledger on the day of its block, and payments by what became of them", function* () {
     for (const table of ["deliveries", "events", "exceptions", "receipts", "payments"]) {
       yield* execute(`DELETE FROM ${table}`)
     }
+    // Beyond what a number holds.
     const big = 10n ** 30n + 1n
-    for (const [days, status] of [
-      [0, "confirmed"],
-      [0, "expired"],
-      [29, "confirmed"],
-      [30, "confirmed"]
+    const at = (days: number) => dayOf(now) - days * dayMillis + 3_600_000
+    for (const [days, status, failure] of [
+      [0, "confirmed", null],
+      [0, "expired", null],
+      [29, "confirmed", null],
+      [29, "expired", "cancelled"],
+      [30, "confirmed", null]
     ] as const) {
       const { id } = yield* makePayment({ amount: big })
-      const at = dayOf(now) - days * dayMillis + 3_600_000
       yield* execute(
         `UPDATE payments SET created_at = ?, status = ?, confirmed_at = iif(? = 'confirmed', ?, NULL), ended_at = 1,
-           usd_value = '2.5' WHERE id = ?`,
-        [at, status, status, at + 5_000, id]
+           failure_reason = ? WHERE id = ?`,
+        [at(days), status, status, at(days) + 5_000, failure, id]
       )
+      if (status === "confirmed") yield* storeIncome(id, { amount: `${big}`, at: at(days) + dayMillis * 0.5 })
+      // Beside it what is too small, and what does not count.
+      yield* storeIncome(id, { amount: "1", at: at(days) })
+      yield* execute("UPDATE receipts SET credited = iif(payment_id % 2, '0', NULL) WHERE amount = '1'")
     }
-    const { days, since } = yield* overviewOf(yield* Reader, options)
+    const { all, days, since } = yield* overviewOf(yield* Reader, options)
     expect(days).toHaveLength(30)
     expect(since).toBeUndefined()
     expect(days.at(-1)?.fates).toEqual({ confirmed: 1, open: 0, expired: 1, cancelled: 0, failed: 0 })
-    expect(days[0]?.fates).toEqual({ confirmed: 1, open: 0, expired: 0, cancelled: 0, failed: 0 })
-    const all = together(days)
-    expect([...all.volumes.values()]).toEqual([{ currency: "USDC", decimals: 6, amount: 2n * big, payments: 2 }])
-    expect(all).toMatchObject({ worth: 5_000_000n, unpriced: 0 })
+    expect(days[0]?.fates).toEqual({ confirmed: 1, open: 0, expired: 0, cancelled: 1, failed: 0 })
+    const worth = "1000000000000000000000000.00 USD"
+    for (const day of [days[0], days.at(-1)]) {
+      expect(day && found(day.income)).toEqual({ tokens: [`${big} USDC 6`], worth: [worth], unknown: 0 })
+    }
+    expect(found(all.income).tokens).toEqual([`${2n * big} USDC 6`])
     expect(median(all.times)).toBe(5_000)
     expect(median([])).toBeUndefined()
     expect(median([3, 1, 2, 9])).toBe(2)
@@ -259,46 +237,46 @@ liveSuite(portalApp, "the portal's home page", (test) => {
   })
 
   test("counts what came in by the days and in the currency of the account, beside yesterday by this time", function* () {
-    for (const table of ["deliveries", "events", "payments"]) yield* execute(`DELETE FROM ${table}`)
-    const paid = Effect.fnUntraced(function* (at: number, usd: string | null) {
+    for (const table of ["deliveries", "events", "receipts", "payments"]) yield* execute(`DELETE FROM ${table}`)
+    const paid = Effect.fnUntraced(function* (at: number, rate: string | null, currency: "EUR" | "USD" = "EUR") {
       const { id } = yield* makePayment()
-      yield* execute(
-        `UPDATE payments SET created_at = ?, status = 'confirmed', confirmed_at = ?, ended_at = 1, usd_value = ?
-         WHERE id = ?`,
-        [at - 90_000, at, usd, id]
-      )
+      yield* storeIncome(id, { amount: "1000000", at, rate, currency })
     })
     // 05:00 in Tokyo, where today is six hours old at 21:00 UTC.
     const at = Date.UTC(2026, 10, 21, 21)
     const hour = 3_600_000
     yield* paid(at - 1 * hour, "60")
+    // From before the account counted in euros.
+    yield* paid(at - 2 * hour, "3", "USD")
     yield* paid(at - 5 * hour, null)
     yield* paid(at - 7 * hour, "10")
-    // Created before, and paid after it was as late yesterday as it is now.
+    // After it was as late yesterday as it is now.
     yield* paid(at - 24 * hour + 60_000, "0.2")
     yield* paid(at - 25 * hour, "50")
     yield* paid(at - 30 * hour - 1, "0.1")
     const overview = yield* overviewOf(yield* Reader, { ...options, timezone: "Asia/Tokyo", now: at })
     const [before, yesterday, today] = overview.days.slice(-3)
-    expect(today).toMatchObject({ at: at - 6 * hour, worth: 60_000_000n, unpriced: 1 })
-    expect(yesterday).toMatchObject({ at: at - 30 * hour, worth: 60_200_000n, unpriced: 0 })
-    expect(before?.worth).toBe(100_000n)
-    expect(overview.yesterdayByNow).toBe(50_000_000n)
-    const euros = worthIn("EUR", BigDecimal.unsafeFromString("1.25"))
-    expect([euros.text(60_000_000n), euros.of(60_000_000n), euros.note]).toEqual(["€48.00", 48, ", at the rate of now"])
-    const unknown = worthIn("EUR", undefined)
-    expect([unknown.text(1_234_567_890n), unknown.note]).toEqual(["$1,234.57", ""])
-    if (today === undefined) return
+    expect([today?.at, yesterday?.at]).toEqual([at - 6 * hour, at - 30 * hour])
+    expect([before, yesterday, today].map((day) => day && found(day.income))).toMatchObject([
+      { worth: ["0.10 EUR"], unknown: 0 },
+      { worth: ["60.20 EUR"], unknown: 0 },
+      { tokens: ["3000000 USDC 6"], worth: ["60.00 EUR", "3.00 USD"], unknown: 1 }
+    ])
+    expect(found(overview.yesterdayByNow).worth).toEqual(["50.00 EUR"])
     const card = render(
       h(Sums, {
-        ...{ worth: euros, viewer: { owner } as Viewer },
+        ...{ currency: "EUR", viewer: { owner } as Viewer },
         periods: [
-          { name: "Today", day: today, before: overview.yesterdayByNow, deliveries: { delivered: 2, failing: 0 } }
+          {
+            ...{ name: "Today", day: overview.today, before: overview.yesterdayByNow },
+            deliveries: { delivered: 2, failing: 0 }
+          }
         ]
       })
     )
-    expect(card).toContain('<p class="big">€48.00</p><p class="muted">20 % more than yesterday by this time</p>')
-    expect(card).toContain("The sum is without 1 payment whose price was not known.")
+    expect(card).toContain('<p class="big">€60.00 + $3.00</p>')
+    expect(card).toContain("The sum is without 1 row of the ledger whose worth is not known.")
+    expect(card).toContain('<p class="muted">20 % more than yesterday by this time</p>')
     expect(card).toContain("<td>2 delivered, none failing</td>")
   })
 
@@ -365,7 +343,7 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect(after).toContain("2 of 5")
     expect(after).not.toContain(`${base}/settings`)
     expect(after).toContain("Create a key for your shop’s server")
-    expect((yield* ida.get(base)).text).toContain("By the day of payment in Europe/Berlin")
+    expect((yield* ida.get(base)).text).toContain("By the day in Europe/Berlin")
     yield* makePayment({}, { account, mode: "test" })
     yield* execute(
       "UPDATE payments SET status = 'confirmed', confirmed_at = created_at, ended_at = 1 WHERE account_id = ?",
@@ -382,24 +360,36 @@ liveSuite(portalApp, "the portal's home page", (test) => {
   test("reads by the list's index, no more than it says, and says how far it counts", function* () {
     const reader = yield* Reader
     const most = 2_500
+    for (const table of ["deliveries", "events", "exceptions", "receipts", "payments"]) {
+      yield* execute(`DELETE FROM ${table}`)
+    }
     yield* execute(crowdSql("confirmed"), [most + 500, now, 20_000, now, 20_000, now, 20_000, now])
+    yield* execute(
+      `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+         payment_id, account_id, canonical, corroborated, seen_at, credited)
+       SELECT chain, mode, id, address, 'log:0', 1, confirmed_at / 1000, id, currency, '1', id, account_id, 1, 1, 1, '1'
+       FROM payments WHERE id LIKE 'pay_crowd%'`
+    )
     const steps: Array<string> = []
-    const { days, since } = yield* overviewOf(explained(reader, reader, steps), {
-      ...options,
-      most
-    })
-    expect(new Set(steps)).toEqual(
+    const { all, since } = yield* overviewOf(explained(reader, reader, steps), { ...options, most })
+    expect(
+      new Set(
+        steps.filter((step) =>
+          / (payments|receipts|refunds) USING (COVERING )?INDEX \w+_(list|income|booked) /.test(step)
+        )
+      )
+    ).toEqual(
       new Set([
         "SEARCH payments USING INDEX payments_list (account_id=? AND mode=? AND created_at>? AND created_at<?)",
-        "SEARCH payments USING INDEX payments_income (account_id=? AND mode=? AND confirmed_at>? AND confirmed_at<?)",
-        "CORRELATED SCALAR SUBQUERY 1",
-        "SEARCH exceptions USING INDEX exceptions_payment (payment_id=?)"
+        "SEARCH receipts USING COVERING INDEX receipts_income (mode=? AND account_id=? AND block_time>? AND block_time<?)",
+        "SEARCH receipts USING COVERING INDEX receipts_income (mode=? AND account_id=? AND block_time>? AND (block_time,chain,block_hash,address,position)<(?,?,?,?,?))",
+        "SEARCH refunds USING INDEX refunds_booked (mode=? AND account_id=? AND block_time>? AND block_time<?)"
       ])
     )
-    const { fates, volumes } = together(days)
-    expect(fates.confirmed + fates.expired).toBe(most)
+    expect(steps.join("\n")).not.toMatch(/SCAN|TEMP B-TREE FOR (LAST|ORDER|RIGHT)/)
+    expect(all.fates.confirmed).toBe(most)
     expect(since).toBe(now - most * 20_000 + 30_000)
-    expect([...volumes.values()].reduce((sum, { payments }) => sum + payments, 0)).toBe(fates.confirmed)
+    expect(all.income).toMatchObject({ sums: [{ income: BigInt(most) }], unknown: most })
     expect((yield* overviewOf(reader, options)).since).toBeUndefined()
   })
 })

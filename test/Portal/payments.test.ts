@@ -1,13 +1,11 @@
 import { expect } from "@effect/vitest"
-import { Clock, Effect, Either, Exit, Stream, TestClock } from "effect"
+import { Clock, Effect, Either, TestClock } from "effect"
 import { getAddress, type Hex } from "viem"
 import { defaultAccount } from "../../src/Auth.ts"
 import { iso } from "../../src/lib/moment.ts"
-import { csvLine } from "../../src/lib/text.ts"
-import { csvPieces } from "../../src/Portal/listed.tsx"
 import { daysUntil } from "../../src/Portal/pages/overview.ts"
 import { longestText, mostSearched, searchOf } from "../../src/Portal/pages/paymentSearch.ts"
-import { Reader, StoreUnavailable } from "../../src/Sql.ts"
+import { Reader } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
 import { storeLateMoney, storeMoneyFor } from "../lib/exceptions.ts"
 import type { Who } from "../lib/portal.ts"
@@ -395,71 +393,6 @@ liveSuite(portalApp, "the portal's payments", (test) => {
     })
     const again = yield* send({ ...typed, amount: "12.5" })
     expect(again).toMatchObject({ status: 409, text: expect.stringContaining(`Reference is the one of ${id} already`) })
-  })
-})
-
-liveSuite(portalApp, "the portal's export of payments", (test) => {
-  test("has a row for each payment of the filters, however many, and no formula", function* () {
-    const ada = yield* admin
-    yield* makePayment({ merchantRef: "=1+1", metadata: '{"a":"b, \\"c\\""}' })
-    yield* execute(
-      `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1203)
-       INSERT INTO payments (id, account_id, mode, merchant_ref, amount, currency, chain, address, checkout_token,
-         wallet, wallet_index, status, created_at, expires_at, metadata)
-       SELECT 'pay_' || n, 'default', 'test', 'row ' || n, '1500000', 'USDC', 'base', 'address ' || n, 'token ' || n,
-         (SELECT fingerprint FROM wallets LIMIT 1), 1000000 + n, 'pending', n, n + 3600000, '{}' FROM numbers`
-    )
-    const file = yield* ada.get(`${home}/payments.csv?status=pending`)
-    expect(file.headers["content-type"]).toContain("text/csv")
-    expect(file.headers["content-disposition"]).toBe('attachment; filename="payments-test-pending.csv"')
-    expect(file.headers["cache-control"]).toBe("no-store")
-    const lines = file.text.split("\r\n")
-    expect(lines.at(-1)).toBe("")
-    expect(lines).toHaveLength(1 + 1204 + 1)
-    expect(lines[0]).toMatch(/^id,merchantRef,status,/)
-    expect(lines[1]).toMatch(/^pay_[^,]+,'=1\+1,pending,,base,USDC,54.615517,,54615517,/)
-    expect(lines[1]).toContain('"{""a"":""b, \\""c\\""""}"')
-    expect(lines.slice(2, -1).map((line) => line.split(",")[1])).toEqual(
-      Array.from({ length: 1203 }, (_, n) => `row ${1203 - n}`)
-    )
-    expect((yield* ada.get(`${home}/payments.csv?q=row+7`)).text.split("\r\n")).toHaveLength(3)
-    const month = yield* ada.get(`${home}/payments.csv?created=last-month&q=row+%22`)
-    expect(month.headers["content-disposition"]).toBe('attachment; filename="payments-test-last-month.csv"')
-    // What was searched for may be a customer's name.
-    const searched = yield* ada.get(`${home}/payments.csv?status=pending&q=grace`)
-    expect(searched.headers["content-disposition"]).toBe('attachment; filename="payments-test-pending.csv"')
-    // The page leads to the file of what it shows, its period too: all but one are of 1970.
-    const { text } = yield* ada.get(`${home}/payments?created=today&status=pending`)
-    const [, shown = ""] = /<a href="([^"]*\.csv[^"]*)"/.exec(text) ?? []
-    expect((yield* ada.get(shown.replaceAll("&amp;", "&"))).text.split("\r\n").slice(1, -1)).toEqual([lines[1]])
-    expect((yield* ada.get(`${home}/payments.csv?status=paid`)).status).toBe(400)
-  })
-
-  test("ends with the store's failure, so that a part cannot pass for the whole", function* () {
-    const page = Array.from({ length: 500 }, (_, n) => `${n}`)
-    const pieces = csvPieces({ n: (row: string) => row }, (after) =>
-      after === undefined ? Effect.succeed(page) : new StoreUnavailable({ code: "SQLITE_IOERR", message: "" })
-    )
-    expect(Exit.isFailure(yield* Effect.exit(Stream.runDrain(pieces)))).toBe(true)
-  })
-
-  test("quotes what has to be quoted, and takes the meaning from what a spreadsheet would run", function* () {
-    const cells = {
-      plain: "plain",
-      "a,b": '"a,b"',
-      'say "x"': '"say ""x"""',
-      "=SUM(A1)": "'=SUM(A1)",
-      "+1": "'+1",
-      "-1+2": "'-1+2",
-      "-25.00": "-25.00",
-      "@x": "'@x",
-      "\tx": "'\tx",
-      "\rx": `"'\rx"`,
-      "=a,b": `"'=a,b"`,
-      "＝1": "'＝1"
-    }
-    yield* Effect.void
-    expect(Object.fromEntries(Object.keys(cells).map((cell) => [cell, csvLine([cell]).slice(0, -2)]))).toEqual(cells)
   })
 })
 

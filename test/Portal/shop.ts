@@ -2,6 +2,7 @@
 import { Effect, Redacted } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
 import type { Owner } from "../../src/Domain/Account.ts"
+import type { Fiat } from "../../src/Domain/Currency.ts"
 import type { CreatePayment } from "../../src/Domain/Payment.ts"
 import { Payments } from "../../src/Payments.ts"
 import { TestApi, testApp } from "../lib/api.ts"
@@ -48,6 +49,36 @@ export const makePayment = (
       }),
       ({ payment }) => payment
     )
+  )
+
+let receipts = 0
+
+interface IncomeRow {
+  readonly amount: string
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly rate?: string | null
+  readonly currency?: Fiat
+}
+
+/** A row of the ledger that is income, as settlement stores it. */
+export const storeIncome = (payment: string, { amount, at, currency = "USD", rate = "1" }: IncomeRow) =>
+  execute(
+    `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
+       payment_id, account_id, canonical, corroborated, seen_at, kind, credited, rate, rate_currency, rate_source)
+     SELECT chain, mode, ?, lower(address), 'log:0', 1, ?, ?, currency, ?, id, account_id, 1, 1, 1, 'credited', ?,
+       ?, ?, ? FROM payments WHERE id = ?`,
+    [
+      `0xincome${++receipts}`,
+      Math.floor(at / 1000),
+      `0xincome${receipts}`,
+      amount,
+      amount,
+      rate,
+      currency,
+      rate === null ? "no_fresh_price" : "fixed",
+      payment
+    ]
   )
 
 /** So many payments at once, an hour apart, the newest now. `status` is that of all. */

@@ -102,15 +102,17 @@ export class TestApi extends Context.Tag("test/TestApi")<
   )
 }
 
-/** The whole daemon but its workers, on a database of its own and any free port. */
-export const testApp = (over: Partial<SettingsShape> = {}) =>
+const masterKey = randomBytes(32).toString("base64")
+
+/** The whole daemon but its workers, on a database of its own, unless one is given, and any free port. */
+export const testApp = (over: Partial<SettingsShape> = {}, database = temporaryDatabase) =>
   TestApi.layer.pipe(
     Layer.provideMerge(HttpServer.layer),
     Layer.provideMerge(
       Layer.unwrapScoped(
-        Effect.map(temporaryDatabase, (path) =>
+        Effect.map(database, (path) =>
           appLayer(testSettings(path, { log: { level: "error", format: "json" }, ...over }), {
-            TILLD_MASTER_KEY: randomBytes(32).toString("base64")
+            TILLD_MASTER_KEY: masterKey
           })
         )
       )

@@ -5,6 +5,7 @@
 import { type ComponentChildren, createContext } from "preact"
 import { useContext } from "preact/hooks"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
+import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 
 /** A form's fields as they were typed, and what is wrong with them. */
 export interface FormState {
@@ -219,6 +220,16 @@ export const Select = ({ options, ...field }: ChoicesProps) => {
     </Labelled>
   )
 }
+
+/** One of the chains, or any. */
+export const ChainFilter = ({ of }: { readonly of: FormState }) => (
+  <Select
+    of={of}
+    name="chain"
+    label="Chain"
+    options={[["", "any"], ...ChainName.literals.map((chain) => [chain, chainTraits[chain].displayName] as const)]}
+  />
+)
 
 const Choices = ({ options, type, ...field }: ChoicesProps & { readonly type: "checkbox" | "radio" }) => {
   const { form, id, label, problem } = useField(field)

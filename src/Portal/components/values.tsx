@@ -14,7 +14,7 @@ const grouped = new Intl.NumberFormat("en-US")
 export const moneyText = (amount: bigint, currency: string, decimals: number | undefined): string => {
   const text = formatAmount(amount.toString(), currency, decimals).replace(/(\.[0-9]{2}[0-9]*?)0+(?= )/, "$1")
   const [whole = "", ...rest] = text.split(/(?=[. ])/)
-  return [grouped.format(BigInt(whole)), ...rest].join("")
+  return [whole.replace(/[0-9]+/, (digits) => grouped.format(BigInt(digits))), ...rest].join("")
 }
 
 /** A decimal of a fiat currency as people write it: `$1,234.50`. */

@@ -1,89 +1,25 @@
 /** The inbox of exceptions. What is open is shown unless something else is asked for. */
 import { Effect, Either, Schema } from "effect"
-import type { Owner } from "../../Domain/Account.ts"
-import { ChainName, chainTraits } from "../../Domain/Chain.ts"
-import { decimalText } from "../../Domain/Currency.ts"
-import { type PaymentException, PublicExceptionKind } from "../../Domain/Exception.ts"
-import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
+import { PublicExceptionKind } from "../../Domain/Exception.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
-import { iso } from "../../lib/moment.ts"
 import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"
-import { type ListFilter, list, placeOf } from "../../Payments/ExceptionListRepo.ts"
+import { list, placeOf } from "../../Payments/ExceptionListRepo.ts"
 import { references } from "../../Payments/PaymentListRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
-import { Settings, type SettingsShape } from "../../Settings.ts"
-import { type Db, Reader } from "../../Sql.ts"
+import { Settings } from "../../Settings.ts"
+import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
-import { FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
+import { ChainFilter, FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
 import { Table } from "../components/Table.tsx"
 import { framedReply } from "../framedReply.tsx"
-import { type CsvColumns, csvPieces, csvReply, listed } from "../listed.tsx"
+import { listed } from "../listed.tsx"
 import { givenOf, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { chainIdOf, decimalsOfException, exceptionColumns } from "./exceptionView.tsx"
-
-interface Row {
-  readonly exception: PaymentException
-  readonly details: ReturnType<typeof exceptionDetails>
-  readonly merchantRef: string | undefined
-  readonly chainId: number | undefined
-  readonly decimals: number | undefined
-}
-
-const columns: CsvColumns<Row> = {
-  id: ({ exception }) => exception.id,
-  payment: ({ exception }) => exception.payment,
-  merchantRef: ({ merchantRef }) => merchantRef,
-  kind: ({ exception }) => exception.kind,
-  status: ({ exception }) => exception.status,
-  chain: ({ exception }) => exception.chain,
-  chainId: ({ chainId }) => chainId?.toString(),
-  currency: ({ exception }) => exception.currency,
-  amount: ({ decimals, exception }) => decimalText(exception.amount.toString(), decimals),
-  amountBaseUnits: ({ exception }) => exception.amount.toString(),
-  amountRefunded: ({ decimals, exception }) => decimalText(exception.sentBack.toString(), decimals),
-  refundTransactions: ({ exception }) => exception.refunds.flatMap(({ txHash }) => txHash ?? []).join(" "),
-  from: ({ details }) => details.from,
-  address: ({ details }) => details.address,
-  path: ({ details }) => details.path,
-  txHash: ({ exception }) => exception.txHash,
-  detectedAt: ({ exception }) => iso(exception.openedAt),
-  resolvedAt: ({ details }) => details.resolvedAt,
-  resolutionTxHash: ({ details }) => details.resolutionTxHash,
-  note: ({ details }) => details.note
-}
-
-/** A row per exception, newest first, with where the money came from and what was decided. */
-const exceptionsCsv = (
-  db: Db,
-  owner: Owner,
-  filter: Omit<ListFilter, "limit" | "after">,
-  chains: SettingsShape["chains"]
-) =>
-  csvPieces(columns, (after: Row | undefined, limit) =>
-    Effect.gen(function* () {
-      const exceptions = yield* list(db, owner, { ...filter, limit, after: after && placeOf(after.exception) })
-      const refs = yield* references(
-        db,
-        exceptions.flatMap(({ payment }) => payment ?? [])
-      )
-      return exceptions.map(
-        (exception): Row => ({
-          exception,
-          details: exceptionDetails(exception),
-          merchantRef: exception.payment && refs.get(exception.payment),
-          chainId: chainIdOf(chains, exception),
-          decimals: decimalsOfException(chains, exception)
-        })
-      )
-    })
-  )
+import { exceptionColumns } from "./exceptionView.tsx"
 
 const section = "/exceptions"
 const { chain, kind, payment, status } = ListExceptionsQuery.fields
 const decode = Schema.decodeUnknownEither(Schema.Struct({ chain, kind, payment, status }), { errors: "all" })
-
-const any = ["", "any"] as const
 
 /** What a query asks for: what is open, unless it names another status. */
 const filterOf = (query: URLSearchParams) => {
@@ -143,33 +79,26 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
           of={state}
           name="kind"
           label="Kind"
-          options={[any, ...PublicExceptionKind.literals.map((one) => [one, one.replaceAll("_", " ")] as const)]}
+          options={[
+            ["", "any"],
+            ...PublicExceptionKind.literals.map((one) => [one, one.replaceAll("_", " ")] as const)
+          ]}
         />
-        <Select
-          of={state}
-          name="chain"
-          label="Chain"
-          options={[any, ...ChainName.literals.map((one) => [one, chainTraits[one].displayName] as const)]}
-        />
+        <ChainFilter of={state} />
       </Filters>
       {page?.rows === undefined ? null : (
-        <>
-          <Table
-            caption="Exceptions, newest first"
-            columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
-            rows={page.rows}
-            keyOf={({ id }) => id}
-            hrefOf={({ id }) => pathOf(viewer, `${section}/${id}`)}
-            empty={
-              wanted === "open"
-                ? "No exception is open: all money that came fits its payment, or was decided on."
-                : "No exception fits."
-            }
-          />
-          <p>
-            <a href={withQuery(`${path}.csv`, parameters)}>Export these exceptions as CSV</a>
-          </p>
-        </>
+        <Table
+          caption="Exceptions, newest first"
+          columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
+          rows={page.rows}
+          keyOf={({ id }) => id}
+          hrefOf={({ id }) => pathOf(viewer, `${section}/${id}`)}
+          empty={
+            wanted === "open"
+              ? "No exception is open: all money that came fits its payment, or was decided on."
+              : "No exception fits."
+          }
+        />
       )}
       {page?.paging}
     </>,
@@ -177,16 +106,6 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
   )
 })
 
-const exported: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, request) {
-  const reader = yield* Reader
-  const { chains } = yield* Settings
-  const { filter } = filterOf(request.query)
-  // The page shows what is wrong with the filters.
-  if (Either.isLeft(filter)) return yield* show(viewer, request)
-  return csvReply(`exceptions-${viewer.owner.mode}`, exceptionsCsv(reader, viewer.owner, filter.right, chains))
-})
-
 export const exceptionsRoutes: ReadonlyArray<PortalRoute<Reader | Secrets | Settings>> = [
-  { method: "GET", path: section, role: "viewer", handle: show },
-  { method: "GET", path: `${section}.csv`, role: "viewer", handle: exported }
+  { method: "GET", path: section, role: "viewer", handle: show }
 ]

@@ -24,13 +24,13 @@ import { type Db, Reader } from "../../Sql.ts"
 import { countSince, type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Notice, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { type Overview, overviewOf, shownDays, together } from "./overview.ts"
+import { overviewOf, shownDays } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
-import { Charts, Sums, worthIn } from "./sums.tsx"
+import { Charts, Cut, Sums } from "./sums.tsx"
 import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** A shop that takes money knows its way: with so many payments within 30 days the steps are not shown. */
@@ -241,13 +241,6 @@ const Needs = ({
   )
 }
 
-const Cut = ({ of: { since } }: { readonly of: Overview }) =>
-  since === undefined ? null : (
-    <p class="muted">
-      Only the newest payments are counted here, those since <Time at={since} />.
-    </p>
-  )
-
 /** For a person who came by a link, without another way to sign in or to prove who they are. */
 const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
   <Notice tone="warning">
@@ -289,11 +282,8 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
       },
       { concurrency: 1 }
     )
-  const [first] = overview.days
-  const today = overview.days.slice(-1)
-  const all = together(overview.days)
+  const { all, today, yesterdayByNow } = overview
   const steps = yield* stepsOf(reader, viewer, { now, shop, hasCredentials, confirmed: all.fates.confirmed })
-  const worth = worthIn(currency, prices.usd(currency))
   const waits = (yield* Uncollected)
     .waiting()
     .filter(({ account, mode }) => account === owner.account && mode === owner.mode)
@@ -307,24 +297,20 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
       <FirstSteps of={steps} />
       <h2>Income</h2>
       <p class="muted">
-        By the day of payment in {timezone}.{" "}
+        By the day in {timezone} when money came or went back, as the <a href={pathOf(viewer, "/ledger")}>ledger</a> has
+        it.{" "}
         {mayAs(viewer.role, "admin") ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}
       </p>
-      <Cut of={overview} />
+      <Cut since={overview.since} />
       <Sums
         viewer={viewer}
-        worth={worth}
+        currency={currency}
         periods={[
-          {
-            name: "Today",
-            day: together(today),
-            before: overview.yesterdayByNow,
-            deliveries: yield* deliveriesSince(today[0]?.at ?? now)
-          },
-          { name: `${shownDays} days`, day: all, deliveries: yield* deliveriesSince(first?.at ?? now) }
+          { name: "Today", day: today, before: yesterdayByNow, deliveries: yield* deliveriesSince(today.at) },
+          { name: `${shownDays} days`, day: all, deliveries: yield* deliveriesSince(all.at) }
         ]}
       />
-      <Charts days={overview.days} worth={worth} timezone={timezone} />
+      <Charts overview={overview} currency={currency} timezone={timezone} />
       {mayAs(viewer.role, "admin") ? <WaitingTable of={waits} networks={chains} price={prices.usd} /> : null}
       {newest.length === 0 ? null : (
         <>

@@ -1,96 +1,28 @@
-/** The list of payments, its search and its export. */
+/** The list of payments, and its search. */
 import { Effect, Either } from "effect"
-import type { Owner } from "../../Domain/Account.ts"
-import { sum } from "../../Domain/Amount.ts"
-import { ChainName, chainTraits } from "../../Domain/Chain.ts"
-import { decimalText } from "../../Domain/Currency.ts"
+import { eachIncome } from "../../Books/BooksRepo.ts"
 import type { Accounted } from "../../Domain/Event.ts"
-import type { PaymentException } from "../../Domain/Exception.ts"
-import { decimalsOfPayment, type Payment, PaymentStatus } from "../../Domain/Payment.ts"
-import { iso } from "../../lib/moment.ts"
+import { addRow, noSums } from "../../Domain/LedgerRow.ts"
+import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
-import { firstOfPayments, shownInAnswers } from "../../Payments/ExceptionListRepo.ts"
-import { list } from "../../Payments/PaymentListRepo.ts"
-import { type Origins, originsOf } from "../../Payments/ReceiptsRepo.ts"
 import { Payments } from "../../Payments.ts"
 import type { Secrets } from "../../Secrets.ts"
-import { Settings, type SettingsShape } from "../../Settings.ts"
-import { type Db, Reader } from "../../Sql.ts"
+import { Settings } from "../../Settings.ts"
+import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
-import { FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
+import { ChainFilter, FilterProblems, Filters, type FormState, Hidden, TextField } from "../components/Form.tsx"
 import { type Column, Table } from "../components/Table.tsx"
 import { Chain, Money, Time } from "../components/values.tsx"
 import { otherModeOf } from "../Frame.tsx"
 import { framedReply } from "../framedReply.tsx"
-import { type CsvColumns, csvPieces, csvReply, listed } from "../listed.tsx"
+import { listed } from "../listed.tsx"
 import { withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { chainIdOf, OpenExceptions, PaymentState } from "./exceptionView.tsx"
-import { type Filter, hasDates, periods, searchOf } from "./paymentSearch.ts"
-
-interface Row {
-  readonly payment: Payment
-  readonly decimals: number | undefined
-  readonly chainId: number | undefined
-  readonly origins: Origins | undefined
-  readonly exceptions: ReadonlyArray<PaymentException>
-}
-
-/** An amount alone: its currency has a column of its own. Empty where its decimals are not known any more. */
-const units = (amount: bigint | undefined, { decimals }: Row) =>
-  amount === undefined ? undefined : decimalText(amount.toString(), decimals)
-
-const when = (at: number | undefined) => (at === undefined ? undefined : iso(at))
-
-/** What was sent back of the payment's own currency on its chain. */
-const refunded = ({ exceptions, payment: { chain, currency } }: Row) =>
-  sum(exceptions.flatMap((one) => (one.chain === chain && one.currency === currency ? [one.sentBack] : [])))
-
-const columns: CsvColumns<Row> = {
-  id: ({ payment }) => payment.id,
-  merchantRef: ({ payment }) => payment.merchantRef,
-  status: ({ payment }) => payment.status,
-  failureReason: ({ payment }) => payment.failureReason,
-  chain: ({ payment }) => payment.chain,
-  currency: ({ payment }) => payment.currency,
-  amount: (row) => units(row.payment.amount, row),
-  amountReceived: (row) => units(row.payment.amountReceived, row),
-  amountBaseUnits: ({ payment }) => payment.amount.toString(),
-  usdValue: ({ payment }) => payment.usdValue,
-  address: ({ payment }) => payment.address,
-  txHash: ({ payment }) => payment.txHash,
-  createdAt: ({ payment }) => iso(payment.createdAt),
-  expiresAt: ({ payment }) => iso(payment.expiresAt),
-  confirmedAt: ({ payment }) => when(payment.confirmedAt),
-  metadata: ({ payment }) => payment.metadata,
-  chainId: ({ chainId }) => chainId?.toString(),
-  transactions: ({ origins }) => origins?.transactions.join(" "),
-  senders: ({ origins }) => origins?.senders.join(" "),
-  amountRefunded: (row) => units(refunded(row), row),
-  openExceptions: ({ exceptions }) => `${exceptions.filter(({ status }) => status === "open").length}`,
-  exceptions: ({ exceptions }) => exceptions.map(({ id, kind, status }) => `${kind} ${status} ${id}`).join("; ")
-}
-
-/** A row per payment, newest first, with its transactions and what became of money that did not fit. */
-const paymentsCsv = (db: Db, owner: Owner, filter: Filter, chains: SettingsShape["chains"]) =>
-  csvPieces(columns, (after: Row | undefined, limit) =>
-    Effect.gen(function* () {
-      const payments = yield* list(db, owner, { ...filter, limit, after: after?.payment })
-      const ids = payments.map(({ id }) => id)
-      const origins = yield* originsOf(db, ids)
-      const exceptions = yield* firstOfPayments(db, ids, shownInAnswers)
-      return payments.map(
-        (payment): Row => ({
-          payment,
-          decimals: decimalsOfPayment(payment),
-          chainId: chainIdOf(chains, payment),
-          origins: origins.get(payment.id),
-          exceptions: exceptions(payment.id).exceptions
-        })
-      )
-    })
-  )
+import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
+import { mostCounted } from "./overview.ts"
+import { hasDates, periods, searchOf } from "./paymentSearch.ts"
+import { IncomeOf } from "./sums.tsx"
 
 const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
   (status) => [status, status]
@@ -127,15 +59,7 @@ const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewe
         <Hidden of={of} name="q" />
         <Hidden of={of} name="status" />
         <Hidden of={of} name="created" />
-        <Select
-          of={of}
-          name="chain"
-          label="Chain"
-          options={[
-            ["", "any"],
-            ...ChainName.literals.map((chain) => [chain, chainTraits[chain].displayName] as const)
-          ]}
-        />
+        <ChainFilter of={of} />
         <TextField of={of} name="createdAfter" label="Created from (UTC)" type="date" />
         <TextField of={of} name="createdBefore" label="Created before (UTC)" type="date" />
       </Filters>
@@ -170,13 +94,17 @@ export const paymentColumns: ReadonlyArray<Column<Accounted>> = [
     )
   },
   {
-    name: "Received",
+    name: "Kept",
     numeric: true,
     cell: ({ payment }) =>
-      payment.amountReceived === undefined ? (
+      payment.received === 0n ? (
         <span class="none">–</span>
       ) : (
-        <Money amount={payment.amountReceived} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
+        <Money
+          amount={payment.received - payment.refunded}
+          currency={payment.currency}
+          decimals={decimalsOfPayment(payment)}
+        />
       )
   },
   { name: "Chain", cell: ({ payment }) => <Chain of={payment.chain} /> },
@@ -229,10 +157,12 @@ const Nothing = ({ query, viewer }: { readonly query: URLSearchParams; readonly 
 const isSearch = (query: URLSearchParams): boolean =>
   Object.entries(filtersIn(query)).every(([name, value]) => Boolean(value) === (name === "q"))
 
-const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(function* (viewer, { query }) {
+const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, { query }) {
   const { owner } = viewer
   const payments = yield* Payments
-  const search = yield* searchOf(yield* Reader, owner, query)
+  const reader = yield* Reader
+  const { chains } = yield* Settings
+  const search = yield* searchOf(reader, owner, query)
   const filters = filtersIn(query)
   const state: FormState = { id: "find", typed: query, problems: Either.isLeft(search) ? search.left : [] }
   const page = Either.isLeft(search)
@@ -246,6 +176,11 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
   // One hit of a search is what was meant.
   if (only !== undefined && another === undefined && page?.isFirst && isSearch(query)) {
     return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
+  }
+  const income = noSums()
+  for (const { payment } of page?.rows ?? []) {
+    const filter = { ...owner, payment: payment.id }
+    yield* eachIncome(reader, chains, filter, mostCounted, (row) => addRow(income, row))
   }
   const isBare = page?.rows?.length === 0 && (isSearch(query) || !Object.values(filters).some(Boolean))
   const newPayment =
@@ -273,32 +208,20 @@ const show: PortalHandler<Payments | Reader | Secrets> = Effect.fnUntraced(funct
       )}
       {page?.paging}
       {only === undefined ? null : (
-        <p>
-          <a href={withQuery(pathOf(viewer, "/payments.csv"), filters)}>Export these payments as CSV</a>
-        </p>
+        <>
+          <h2>Their income</h2>
+          <IncomeOf of={income} />
+          <p class="hint">
+            The sum of the <a href={pathOf(viewer, "/ledger")}>ledger</a> of the payments that are listed here. Its page
+            exports it as CSV.
+          </p>
+        </>
       )}
     </>,
     page?.rows === undefined ? 400 : 200
   )
 })
 
-/** With the filters that are one word: `payments-live-last-month`. */
-const fileName = ({ owner }: Viewer, query: URLSearchParams): string => {
-  const { q: _q, ...filters } = filtersIn(query)
-  const words = Object.values(filters).filter((value = "") => /^[a-z0-9-]+$/.test(value))
-  return ["payments", owner.mode, ...words].join("-")
-}
-
-const exported: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUntraced(function* (viewer, request) {
-  const reader = yield* Reader
-  const { chains } = yield* Settings
-  const search = yield* searchOf(reader, viewer.owner, request.query)
-  // The page shows what is wrong with the filters.
-  if (Either.isLeft(search)) return yield* show(viewer, request)
-  return csvReply(fileName(viewer, request.query), paymentsCsv(reader, viewer.owner, search.right, chains))
-})
-
 export const paymentsRoutes: ReadonlyArray<PortalRoute<Payments | Reader | Secrets | Settings>> = [
-  { method: "GET", path: "/payments", role: "viewer", handle: show },
-  { method: "GET", path: "/payments.csv", role: "viewer", handle: exported }
+  { method: "GET", path: "/payments", role: "viewer", handle: show }
 ]

@@ -1,35 +1,65 @@
 /** What came in, as cards and charts. */
-import { BigDecimal } from "effect"
 import type { ComponentChildren } from "preact"
 import type { Fiat } from "../../Domain/Currency.ts"
+import { type LedgerSums, noSums, worthText } from "../../Domain/LedgerRow.ts"
+import { quantityText } from "../../lib/quantities.ts"
 import { Bars } from "../components/chart.tsx"
 import { Table } from "../components/Table.tsx"
-import { fiatText, Money } from "../components/values.tsx"
+import { Chain, fiatText, Money, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
-import { type Day, durationText, fates, median, shownDays, together } from "./overview.ts"
+import { type Day, durationText, fates, median, type Overview, shownDays } from "./overview.ts"
 
-/** A worth in the account's currency, of millionths of a USD. */
-export interface Worth {
-  readonly of: (millionths: bigint) => number
-  readonly text: (millionths: bigint) => string
-  readonly currency: Fiat
-  /** Where it is not in USD: how it was converted. */
-  readonly note: string
+/** For charts: the worth in one currency. */
+const numberOf = ({ income }: LedgerSums, currency: Fiat): number => Number(income.get(currency) ?? 0) / 10_000
+
+/** The worth of the income, by the currencies that the account counted in then. */
+const worthOf = ({ income, sums }: LedgerSums): string => {
+  if (income.size > 0) return Array.from(income, ([currency, sum]) => fiatText(worthText(sum), currency)).join(" + ")
+  return sums.length === 0 ? "Nothing yet" : "Worth not known"
 }
 
-/** In USD where the price of the currency, in USD, is not known. */
-export const worthIn = (currency: Fiat, price: BigDecimal.BigDecimal | undefined): Worth => {
-  const shown = price === undefined ? "USD" : currency
-  const decimal = (millionths: bigint) =>
-    BigDecimal.unsafeDivide(BigDecimal.make(millionths, 6), price ?? BigDecimal.fromBigInt(1n))
-  return {
-    of: (millionths) => BigDecimal.unsafeToNumber(decimal(millionths)),
-    text: (millionths) => fiatText(BigDecimal.format(BigDecimal.scale(decimal(millionths), 6)), shown),
-    currency: shown,
-    note: shown === "USD" ? "" : ", at the rate of now"
-  }
-}
+const Tokens = ({ of: { sums } }: { readonly of: LedgerSums }) =>
+  sums.length === 0 ? (
+    <>–</>
+  ) : (
+    <ul>
+      {/* In an order that does not change with the rows. */}
+      {[...sums]
+        .sort((a, b) => (`${a.currency} ${a.chain}` < `${b.currency} ${b.chain}` ? -1 : 1))
+        .map(({ chain, currency, decimals, income }) => (
+          <li key={`${chain} ${currency} ${decimals}`}>
+            <Money amount={income} currency={currency} decimals={decimals} /> <Chain of={chain} />
+          </li>
+        ))}
+    </ul>
+  )
+
+const Worth = ({ of }: { readonly of: LedgerSums }) => (
+  <>
+    <p class="big">{worthOf(of)}</p>
+    {of.unknown === 0 || of.income.size === 0 ? null : (
+      <p class="muted">The sum is without {quantityText(of.unknown, "row")} of the ledger whose worth is not known.</p>
+    )}
+  </>
+)
+
+/** That only the newest rows were summed, where there were more. */
+export const Cut = ({ since }: { readonly since: number | undefined }) =>
+  since === undefined ? null : (
+    <p class="muted">
+      Only the newest are counted here, those since <Time at={since} />.
+    </p>
+  )
+
+/** The income of rows of the ledger. */
+export const IncomeOf = ({ of, since }: { readonly of: LedgerSums; readonly since?: number | undefined }) => (
+  <section class="card">
+    <Worth of={of} />
+    <Tokens of={of} />
+    <Cut since={since} />
+  </section>
+)
 
 /** What the fates are called. */
 const fateTexts: Readonly<Record<(typeof fates)[number], string>> = {
@@ -46,63 +76,40 @@ interface Deliveries {
   readonly failing: number
 }
 
-/** The volumes of a day in an order that does not change with the payments. */
-const sorted = ({ volumes }: Day) => [...volumes].sort(([a], [b]) => (a < b ? -1 : 1))
-
-const plural = (count: number, one: string): string => `${count} ${one}${count === 1 ? "" : "s"}`
-
 /** `12 % more than yesterday by this time`, of two worths. */
-const comparison = (now: bigint, before: bigint): string => {
-  const change = Math.round((Number(now) / Number(before) - 1) * 100)
+const comparison = (now: number, before: number): string => {
+  const change = Math.round((now / before - 1) * 100)
   const words = change === 0 ? "As much as" : `${Math.abs(change)} % ${change > 0 ? "more" : "less"} than`
   return `${words} yesterday by this time`
-}
-
-/** The worth of what came in, or the number of payments where no price was known. */
-const sumOf = ({ times, worth: millionths }: Day, worth: Worth): string => {
-  if (millionths > 0n) return worth.text(millionths)
-  return times.length === 0 ? "Nothing yet" : plural(times.length, "payment")
 }
 
 interface Period {
   readonly name: string
   readonly day: Day
-  /** What to compare with: the worth, millionths of a USD, of as much of the day before. */
-  readonly before?: bigint
+  /** What to compare with: what as much of the day before had brought. */
+  readonly before?: LedgerSums
   readonly deliveries: Deliveries
 }
 
 interface SumsProps {
   readonly viewer: Viewer
-  readonly worth: Worth
+  /** Of the account. */
+  readonly currency: Fiat
   readonly periods: ReadonlyArray<Period>
 }
 
 /** Periods side by side. */
-export const Sums = ({ periods, viewer, worth }: SumsProps) => {
+export const Sums = ({ currency, periods, viewer }: SumsProps) => {
   const rows: Readonly<Record<string, (period: Period) => ComponentChildren>> = {
-    Income: ({ before, day }) => (
+    Income: ({ before = noSums(), day }) => (
       <>
-        <p class="big">{sumOf(day, worth)}</p>
-        {before ? <p class="muted">{comparison(day.worth, before)}</p> : null}
-        {day.unpriced === 0 || day.worth === 0n ? null : (
-          <p class="muted">The sum is without {plural(day.unpriced, "payment")} whose price was not known.</p>
-        )}
+        <Worth of={day.income} />
+        {numberOf(before, currency) > 0 ? (
+          <p class="muted">{comparison(numberOf(day.income, currency), numberOf(before, currency))}</p>
+        ) : null}
       </>
     ),
-    "By currency": ({ day }) =>
-      day.volumes.size === 0 ? (
-        "–"
-      ) : (
-        <ul>
-          {sorted(day).map(([key, { amount, currency, decimals, payments }]) => (
-            <li key={key}>
-              <Money amount={amount} currency={currency} decimals={decimals} />{" "}
-              <span class="muted">in {plural(payments, "payment")}</span>
-            </li>
-          ))}
-        </ul>
-      ),
+    "By token": ({ day }) => <Tokens of={day.income} />,
     "Payments created": ({ day }) =>
       fates
         .filter((fate) => day.fates[fate] > 0)
@@ -182,43 +189,32 @@ const DayTable = ({
 )
 
 export interface ChartsProps {
-  readonly days: ReadonlyArray<Day>
-  readonly worth: Worth
+  readonly overview: Overview
+  readonly currency: Fiat
   readonly timezone: string
 }
 
-export const Charts = ({ days, timezone, worth }: ChartsProps) => {
+export const Charts = ({ currency, overview: { all, days }, timezone }: ChartsProps) => {
   const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: timezone })
   const name = ({ at }: Day) => format.format(at)
   const names = days.map(name)
-  const all = together(days)
-  const hasWorth = all.worth > 0n
   return (
     <div class="cards">
       <Bars
-        title={hasWorth ? `Income, ${worth.currency}` : "Payments that came in"}
-        summary={`${sumOf(all, worth)} came in within ${shownDays} days.`}
+        title={`Income, ${currency}`}
+        summary={`The income of ${shownDays} days: ${worthOf(all.income)}.`}
         days={names}
         keys={["income"]}
-        values={days.map((day) => ({ income: hasWorth ? worth.of(day.worth) : day.times.length }))}
-        format={(value) => (hasWorth || Number.isInteger(value) ? short.format(value) : "")}
+        values={days.map(({ income }) => ({ income: Math.max(0, numberOf(income, currency)) }))}
+        format={(value) => short.format(value)}
         table={
           <DayTable
-            caption={`What came in, by currency${hasWorth ? `; worth by the prices when the payments were created${worth.note}` : ""}`}
+            caption="Income by token, and its worth when it came"
             days={days}
             name={name}
             columns={[
-              {
-                name: "Received",
-                numeric: true,
-                cell: (day) =>
-                  sorted(day).map(([key, { amount, currency, decimals }]) => (
-                    <div key={key}>
-                      <Money amount={amount} currency={currency} decimals={decimals} />
-                    </div>
-                  ))
-              },
-              ...(hasWorth ? [{ name: "Worth", numeric: true, cell: (day: Day) => worth.text(day.worth) }] : [])
+              { name: "By token", numeric: true, cell: ({ income }) => <Tokens of={income} /> },
+              { name: "Worth", numeric: true, cell: ({ income }) => worthOf(income) }
             ]}
           />
         }

@@ -27,6 +27,9 @@ export const isBooked = "canonical = 1 AND (corroborated = 1 OR tx_hash IS NULL)
 /** SQL: the amount of a receipt as text that sorts as the amounts do. */
 export const bySize = "printf('%02d%s', length(amount), amount)"
 
+/** SQL: one of which some is income. */
+export const isIncome = `${isBooked} AND credited <> '0'`
+
 /** SQL: a refund that the books have: it was sent back, or a person says so. */
 export const isBookedRefund = "status IN ('noted', 'seen', 'final')"
 
@@ -85,6 +88,9 @@ export const ledger = [
     CHECK (listed IS NOT NULL OR position GLOB 'log:*' OR position GLOB 'tx:*')
   ) STRICT, WITHOUT ROWID`,
   `CREATE INDEX receipts_booked ON receipts (mode, account_id, block_time) WHERE ${isBooked}`,
+  // In the order of the ledger, with all that sums need.
+  `CREATE INDEX receipts_income ON receipts (mode, account_id, block_time, chain, block_hash, address, position, currency,
+     credited, rate, rate_currency, payment_id, canonical, corroborated, tx_hash) WHERE ${isIncome}`,
   `CREATE INDEX receipts_unrated ON receipts (chain)
    WHERE rate_currency IS NULL AND canonical = 1 AND listed IS NOT NULL`,
   // What counts first comes first: settlement reads so many rows of each kind, in this order.

@@ -111,8 +111,6 @@ export const payments = [
       `CREATE INDEX payments_list_cancelled${chain === "" ? "" : "_chain"}
        ON payments (account_id, mode, ${chain}created_at, sequence) WHERE failure_reason = 'cancelled'`
   ),
-  // For the income by the day of its payment.
-  "CREATE INDEX payments_income ON payments (account_id, mode, confirmed_at, sequence) WHERE status = 'confirmed'",
   // For the search by the transaction that the payment shows, which may be one that an operator named: the ledger may not
   // have it.
   "CREATE INDEX payments_transaction ON payments (tx_hash) WHERE tx_hash IS NOT NULL",
