@@ -4,9 +4,15 @@ import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBodies, errorBody } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { LedgerKind, LedgerRow } from "../Domain/LedgerRow.ts"
-import { pageSchema } from "../Http/cursor.ts"
 import { must } from "../lib/annotations.ts"
-import { choiceParameter, cursorParameter, idParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
+import {
+  choiceParameter,
+  cursorParameter,
+  idParameter,
+  limitParameter,
+  momentParameter,
+  pageSchema
+} from "../lib/parameters.ts"
 
 const optional = { exact: true } as const
 

@@ -122,13 +122,14 @@ export const merged = (metadata: string, change: string): Either.Either<string, 
   return isTooLarge(text) ? Either.left(`${tooLarge}, with what it has already`) : Either.right(text)
 }
 
-/** By what metadata is found: a key of its first level and a text, number or boolean there, as text in lower case. */
-type Term = readonly [key: string, value: string]
+/** The longest value by which metadata is found, in UTF-16 code units: an entry of the index does not overflow its page. */
+export const longestTerm = 100
 
-/** What of a value is in the index: an entry that does not overflow its page. */
-export const indexed = (value: string): string => [...value.toLowerCase()].slice(0, 100).join("")
-
-export const termsOf = (metadata: string): ReadonlyArray<Term> =>
-  entriesOf(metadata).flatMap(([key, value]) =>
-    typeof value === "object" ? [] : [[key, String(value).toLowerCase()] as const]
-  )
+/**
+ * By what metadata is found: a key of its first level and a text, number or boolean there, as text in lower case, unless that
+ * is longer than `longestTerm`.
+ */
+export const termsOf = (metadata: string): ReadonlyArray<readonly [key: string, value: string]> =>
+  entriesOf(metadata)
+    .map(([key, value]) => [key, typeof value === "object" ? undefined : String(value).toLowerCase()] as const)
+    .flatMap(([key, value]) => (value === undefined || value.length > longestTerm ? [] : [[key, value] as const]))

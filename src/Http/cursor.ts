@@ -1,4 +1,4 @@
-import { Effect, Redacted, Schema } from "effect"
+import { Effect, Redacted } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import { defaultPageSize } from "../lib/parameters.ts"
@@ -85,15 +85,3 @@ export const answerPage = <Row, Body, E, R>(
   Effect.map(pageOf(cursors, options), ({ next, rows }) =>
     answer({ data: rows.flatMap(objectsOf), cursor: next ?? null })
   )
-
-/** Its schema. `what`: the rows, in the plural. */
-export const pageSchema = <Row, I>(
-  identifier: string,
-  what: string,
-  row: Schema.Schema<Row, I>,
-  next = "Asks for the next page; null at the end."
-) =>
-  Schema.Struct({
-    data: Schema.Array(row).annotations({ description: "Newest first." }),
-    cursor: Schema.NullOr(Schema.String).annotations({ description: next })
-  }).annotations({ identifier, description: `A page of ${what}.` })

@@ -16,9 +16,8 @@ import {
   paymentDefaults,
   referenceOf
 } from "../Domain/Payment.ts"
-import { pageSchema } from "../Http/cursor.ts"
 import { alternatives, count, inLog, maybe, must, text } from "../lib/annotations.ts"
-import { choiceParameter, cursorParameter, limitParameter, momentParameter } from "../lib/parameters.ts"
+import { choiceParameter, cursorParameter, limitParameter, momentParameter, pageSchema } from "../lib/parameters.ts"
 import { HttpsUrl, maxUrlLength, parseUrl } from "../lib/Url.ts"
 
 /**
@@ -164,7 +163,7 @@ const MetadataTerms = must(
   Schema.declare(isOfTerms) as Schema.Schema.AnyNoContext as Schema.Schema<Readonly<Record<string, string>>, string>,
   {
     about:
-      "Only payments with these texts, numbers or booleans in the first level of their metadata, in any case of letters",
+      "Only payments with these texts of up to 100 characters, numbers or booleans in the first level of their metadata, in any case of letters",
     json: { type: "object", additionalProperties: { type: "string" }, maxProperties: mostTerms }
   }
 )

@@ -7,7 +7,7 @@ import type { Owner } from "../Domain/Account.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { ChainName, modes } from "../Domain/Chain.ts"
 import { CheckoutToken, type PaymentId } from "../Domain/Ids.ts"
-import { indexed, termsOf } from "../Domain/Metadata.ts"
+import { termsOf } from "../Domain/Metadata.ts"
 import { type FailureReason, type Payment, PaymentStatus, referenceOf } from "../Domain/Payment.ts"
 import { betweenParts } from "../Http/parts.ts"
 import type { Db, Param } from "../Sql.ts"
@@ -141,7 +141,21 @@ const isFrom = `EXISTS (SELECT 1 FROM payment_senders AS sent WHERE sent.account
   AND sent.mode = payments.mode AND sender = ? AND sent.created_at = payments.created_at
   AND sent.sequence = payments.sequence)`
 
-const conditionsOf = ({ address, cancelled, chain, from, ids, merchantRef, object, status }: ListFilter) => [
+const hasTerm = `(sequence > ${lastIndexed} OR EXISTS (SELECT 1 FROM metadata_terms AS term
+  WHERE term.account_id = payments.account_id AND term.mode = payments.mode AND key = ? AND value = ?
+  AND term.created_at = payments.created_at AND term.sequence = payments.sequence))`
+
+const conditionsOf = ({
+  address,
+  cancelled,
+  chain,
+  from,
+  ids,
+  merchantRef,
+  metadata = {},
+  object,
+  status
+}: ListFilter): ReadonlyArray<Condition> => [
   ...when("id IN (SELECT value FROM json_each(?))", ids && JSON.stringify(ids)),
   ...(object === undefined ? [] : [ofObject(object) ?? (["false"] as const)]),
   ...when("merchant_ref = ?", merchantRef && referenceOf(merchantRef)),
@@ -149,7 +163,8 @@ const conditionsOf = ({ address, cancelled, chain, from, ids, merchantRef, objec
   ...when("status = ?", status),
   ...when("chain = ?", chain),
   ...(cancelled ? [["failure_reason = 'cancelled'"] as const] : []),
-  ...when(isFrom, from)
+  ...when(isFrom, from),
+  ...Object.entries(metadata).map(([key, value]) => [hasTerm, key, value.toLowerCase()] as const)
 ]
 
 const newestFirst = "ORDER BY created_at DESC, sequence DESC"
@@ -193,7 +208,7 @@ type Found = ReadonlyArray<Condition>
 
 /** `key`: undefined for any. */
 const byValue = (keys: ReadonlyArray<string>, value: string, key?: string): Found => [
-  ...keys.map((each) => ["metadata_terms WHERE key = ? AND value = ?", each, indexed(value)] as const),
+  ...keys.map((each) => ["metadata_terms WHERE key = ? AND value = ?", each, value.toLowerCase()] as const),
   // Those of the last seconds, which `hasTerms` looks through.
   [
     `payments NOT INDEXED WHERE sequence > ${lastIndexed} AND instr(metadata, ?) > 0`,
@@ -204,16 +219,19 @@ const byValue = (keys: ReadonlyArray<string>, value: string, key?: string): Foun
 /** The places of the next payments that are found so, whatever the other filters. */
 const placesBy = (db: Db, owner: Owner, found: Found, filter: ListFilter, limit: number) => {
   const page = placed(owner, filter)
+  // Each by its index, and no more of it than the page has.
   const selects = found.map(
-    ([sql]) => `SELECT created_at AS createdAt, sequence FROM ${[sql, ...page.map(([one]) => one)].join(" AND ")}`
+    ([sql]) => `SELECT * FROM (SELECT created_at AS createdAt, sequence
+      FROM ${[sql, ...page.map(([one]) => one)].join(" AND ")} ${newestFirst} LIMIT ?)`
   )
-  const params = found.flatMap(([, ...given]) => [...given, ...page.flatMap(([, ...bounds]) => bounds)])
+  const params = found.flatMap(([, ...given]) => [...given, ...page.flatMap(([, ...bounds]) => bounds), limit])
   return db.all<Cursor>(`${selects.join("\nUNION ")} ORDER BY createdAt DESC, sequence DESC LIMIT ?`, [
     ...params,
     limit
   ])
 }
 
+/** Of a payment whose metadata is not indexed yet. */
 const hasTerms = ({ metadata }: Payment, { metadata: sought = {}, value }: ListFilter): boolean => {
   const terms = new Map(termsOf(metadata))
   return (
@@ -225,13 +243,13 @@ const hasTerms = ({ metadata }: Payment, { metadata: sought = {}, value }: ListF
 /** Payments that are looked at between two turns of the event loop. */
 const atOnce = 1_000
 
-/** Where a sender and metadata lead: of several, the one by which the fewest are found. */
+/** Where a sender and metadata lead: to a value anywhere, or else, of several, by which the fewest are found. */
 const rarestOf = Effect.fnUntraced(function* (db: Db, owner: Owner, filter: ListFilter) {
   const { from, metadata = {}, value } = filter
+  if (value !== undefined) return byValue(yield* keysOf(db, owner), value)
   const all: ReadonlyArray<Found> = [
     ...when("payment_senders WHERE sender = ?", from).map((one) => [one]),
-    ...Object.entries(metadata).map(([key, each]) => byValue([key], each, key)),
-    ...(value === undefined ? [] : [byValue(yield* keysOf(db, owner), value)])
+    ...Object.entries(metadata).map(([key, each]) => byValue([key], each, key))
   ]
   if (all.length < 2) return all[0]
   const count = (found: Found) => Effect.map(placesBy(db, owner, found, filter, atOnce), (places) => places.length)
@@ -242,7 +260,9 @@ const rarestOf = Effect.fnUntraced(function* (db: Db, owner: Owner, filter: List
 /** A page by a filter without `search`. */
 const pageBy = Effect.fnUntraced(function* (db: Db, owner: Owner | undefined, filter: ListFilter) {
   const { limit, metadata, value } = filter
-  const isUnread = metadata === undefined && value === undefined
+  const isSought = metadata !== undefined || value !== undefined
+  const indexedTo = isSought ? ((yield* db.get<{ at: number }>(`SELECT ${lastIndexed} AS at`))?.at ?? 0) : undefined
+  const isIndexed = ({ sequence }: Payment) => indexedTo === undefined || sequence <= indexedTo
   const found = owner === undefined || isUnique(filter) ? undefined : yield* rarestOf(db, owner, filter)
   const kept: Array<Payment> = []
   let { after } = filter
@@ -253,7 +273,7 @@ const pageBy = Effect.fnUntraced(function* (db: Db, owner: Owner | undefined, fi
     const rows = yield* places === undefined
       ? rowsBy(db, sourceOf(filter), withRanges([...placed(owner, next), ...conditionsOf(filter)], filter), size)
       : rowsBy(db, ["payments"], [[amongPlaces(places), ...conditionsOf(filter)]], size)
-    kept.push(...(isUnread ? rows : rows.filter((payment) => hasTerms(payment, filter))))
+    kept.push(...rows.filter((payment) => isIndexed(payment) || hasTerms(payment, filter)))
     const looked: ReadonlyArray<Cursor> = places ?? rows
     if (kept.length >= limit || looked.length < size) return kept.slice(0, limit)
     after = looked.at(-1)

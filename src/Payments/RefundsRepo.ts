@@ -200,18 +200,32 @@ export const change = (
     ]
   )
 
+/** A refund whose transaction the chain is asked about. */
+export interface Awaited {
+  readonly id: RefundId
+  readonly sequence: number
+  readonly txHash: string
+  readonly problem: string | null
+}
+
 /** Those of a chain with a transaction that is not final; without those that have had their status and a problem since `since`. */
 export const awaited = (db: Db, { chain, mode }: Network, since: number) =>
-  select(
-    db,
-    `WHERE chain = ? AND mode = ? AND status NOT IN ('final', 'failed') AND status <> 'begun' AND tx_hash IS NOT NULL
-       AND (problem IS NULL OR changed_at > ?) ${oldestFirst}`,
+  db.all<Awaited>(
+    `SELECT id, sequence, tx_hash AS txHash, problem FROM refunds
+     WHERE chain = ? AND mode = ? AND status NOT IN ('final', 'failed') AND status <> 'begun' AND tx_hash IS NOT NULL
+       AND (problem IS NULL OR changed_at > ?)`,
     [chain, mode, since]
   )
 
-/** Which transfers of a transaction refunds are. */
-export const transfersIn = (db: Db, { chain, mode }: Network, txHash: string) =>
-  db.all<{ readonly id: string; readonly position: string }>(
-    "SELECT id, position FROM refunds WHERE chain = ? AND mode = ? AND tx_hash = ? AND position IS NOT NULL",
+/** The refunds that name a transaction, and which transfers of it they are. */
+export const ofTransaction = (db: Db, { chain, mode }: Network, txHash: string) =>
+  db.all<{
+    readonly id: string
+    readonly receiver: string | null
+    readonly amount: string
+    readonly position: string | null
+  }>(
+    `SELECT id, receiver, amount, position FROM refunds
+     WHERE chain = ? AND mode = ? AND tx_hash = ? AND tx_hash IS NOT NULL AND status <> 'failed'`,
     [chain, mode, txHash]
   )

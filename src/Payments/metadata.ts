@@ -5,7 +5,7 @@
 import { Data, Effect, Either } from "effect"
 import { keepWithin } from "../Auth/UsageRepo.ts"
 import type { Accounted } from "../Domain/Event.ts"
-import { indexed, merged, termsOf } from "../Domain/Metadata.ts"
+import { merged, termsOf } from "../Domain/Metadata.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { Settings } from "../Settings.ts"
 import { anyRow, type CommitWith, type Db, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
@@ -20,7 +20,7 @@ export const lastIndexed = "(SELECT CAST(value AS INTEGER) FROM meta WHERE key =
 type Indexed = Pick<Payment, "account" | "mode" | "createdAt" | "sequence" | "metadata">
 
 const termRows = ({ account, createdAt, metadata, mode, sequence }: Indexed) =>
-  termsOf(metadata).map(([key, value]) => [account, mode, key, indexed(value), createdAt, sequence])
+  termsOf(metadata).map(([key, value]) => [account, mode, key, value, createdAt, sequence])
 const addTerm = "INSERT INTO metadata_terms VALUES (?, ?, ?, ?, ?, ?)"
 const removeTerm = `DELETE FROM metadata_terms
   WHERE (account_id, mode, key, value, created_at, sequence) = (?, ?, ?, ?, ?, ?)`

@@ -228,8 +228,12 @@ export const standing = (
   const isConfirmed = payment.status === "confirmed"
   // A confirmed payment that is refunded stays paid.
   const isSubtracted = ({ ofConfirmed }: Refund["parts"][number]) => !(isConfirmed && ofConfirmed)
-  const money = withoutSmall(payment, withoutGas(payment, all, sponsor))
-  const receipts = without(money, refundedBy(refunds, isSubtracted))
+  const unsponsored = withoutGas(payment, all, sponsor)
+  const refunded = refundedBy(refunds, isSubtracted)
+  // A small one may complete what is missing before a refund, or after it.
+  const completing = [unsponsored, without(unsponsored, refunded)].map((some) => new Set(withoutSmall(payment, some)))
+  const money = unsponsored.filter((receipt) => completing.some((some) => some.has(receipt)))
+  const receipts = without(money, refunded)
   const apart = keptApart(payment, stored)
   const exceptions = () => {
     // Other money than the payment's own that was accepted before a second provider had it opens no other exception then.
@@ -268,7 +272,7 @@ export const standing = (
     for (const one of open) take(pieceIn(one), one.amount)
     const accepted = new Set(stored.filter((one) => isMoney(one) && isAccepted(one)).map(pieceIn))
     const isOwn = payment.status === "confirmed" || !isEnded(payment.status)
-    const counting = new Set(isOwn ? counted(payment, its).map(pieceOf) : [])
+    const counting = new Set(isOwn ? [...counted(payment, its), ...counted(payment, receipts)].map(pieceOf) : [])
     const pieces = Object.entries(Arr.groupBy(its, pieceOf)).flatMap(([piece, own]): ReadonlyArray<Refundable> => {
       const amount = total(own) - (taken.get(piece) ?? 0n)
       const [{ blockNumber, txHash }] = own
@@ -299,7 +303,8 @@ export const standing = (
   const kinds = () => {
     const due = exceptions()
     const closed = new Map(stored.map((one) => [one.key, one]))
-    const counts = new Set(isConfirmed || isOpenPayment ? counted(payment, money) : [])
+    const isCounting = isConfirmed || isOpenPayment
+    const counts = new Set(isCounting ? [...counted(payment, money), ...counted(payment, receipts)] : [])
     const notGas = new Set(withoutGas(payment, all, sponsor))
     const back = refundedBy(refunds)
     const groups = Arr.groupBy(

@@ -7,12 +7,12 @@ import type { Network } from "../Domain/Chain.ts"
 import { type EventKind, statusEventOf } from "../Domain/Event.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
+import type { Receipt } from "../Domain/Receipt.ts"
 import type { EventExtras, Outbox } from "../Events/Outbox.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { sponsorOf } from "./addresses/WalletsRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
-import { withoutGas } from "./gas.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import * as Refunds from "./RefundsRepo.ts"
@@ -125,12 +125,14 @@ export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   const tx = yield* Tx
   const sponsor = yield* sponsorOf(tx, payment.id)
   const listed = yield* Receipts.ofPayment(tx, payment)
-  const least = leastToComplete(payment, withoutGas(payment, listed, sponsor))
-  const unlisted = least === undefined ? [] : yield* Receipts.unlisted(tx, payment, least)
   const exceptions = yield* Exceptions.ofPayment(tx, payment.id)
   const refunds = yield* Refunds.ofPayment(tx, payment.id)
+  const standingBy = (receipts: ReadonlyArray<Receipt>) => standing(payment, receipts, { exceptions, refunds }, sponsor)
+  const first = standingBy(listed)
+  const least = leastToComplete(payment, first.receipts)
+  const unlisted = least === undefined ? [] : yield* Receipts.unlisted(tx, payment, least)
   const all = [...listed, ...unlisted]
-  const stands = standing(payment, all, { exceptions, refunds }, sponsor)
+  const stands = unlisted.length === 0 ? first : standingBy(all)
   // The small one that completes the payment is listed from then on: it waits for a second provider like any other.
   yield* Receipts.list(unlisted.filter((receipt) => stands.money.includes(receipt)))
   return { ...stands, all, sponsor, stored: exceptions, refunds }

@@ -636,7 +636,7 @@ export interface ListPayments {
   readonly txHash?: string | undefined
   /** Only payments that this address sent something to. Must be an address: 0x and 40 hexadecimal digits. */
   readonly from?: string | undefined
-  /** Only payments with these texts, numbers or booleans in the first level of their metadata, in any case of letters. Must be metadata[KEY]=VALUE, with 10 different keys at most. */
+  /** Only payments with these texts of up to 100 characters, numbers or booleans in the first level of their metadata, in any case of letters. Must be metadata[KEY]=VALUE, with 10 different keys at most. */
   readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Only payments that this names: the id of a payment, a quote, an exception or a refund, the address of a checkout page or its token, a receiving address, a sender, a transaction, a reference, or a whole value in the metadata; the first of these that there are any of. Must be given once, and not be empty. */
   readonly search?: string | undefined

@@ -77,3 +77,15 @@ export const momentParameter = (about: string) =>
       log: "shown"
     })
   )
+
+/** The schema of a page. `what`: the rows, in the plural. */
+export const pageSchema = <Row, I>(
+  identifier: string,
+  what: string,
+  row: Schema.Schema<Row, I>,
+  next = "Asks for the next page; null at the end."
+) =>
+  Schema.Struct({
+    data: Schema.Array(row).annotations({ description: "Newest first." }),
+    cursor: Schema.NullOr(Schema.String).annotations({ description: next })
+  }).annotations({ identifier, description: `A page of ${what}.` })

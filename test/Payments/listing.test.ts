@@ -344,7 +344,7 @@ liveSuite(app, "payments are found", (test) => {
       expect(yield* find("metadata[email]=ada@example.org&chain=polygon&status=pending")).toEqual(["order 1"])
       expect(yield* find("metadata[email]=ada@example.org&merchantRef=order%201")).toEqual(["order 1"])
       expect(yield* find("metadata[a]b]=1.5")).toEqual(["order 0"])
-      expect(yield* find(`metadata[note]=${encodeURIComponent(long)}2`)).toEqual(["order 2"])
+      expect(yield* find(`metadata[note]=${encodeURIComponent(long)}2`)).toEqual([])
       expect(yield* find("metadata[__proto__x]=&metadata[%22]=%C3%89")).toEqual(["order 4"])
       expect(yield* find("search=ada@example.ORG")).toEqual(["order 2", "order 1", "order 0"])
       expect(yield* all(key, "search=ada@example.org&limit=1")).toMatchObject({ pages: 3 })

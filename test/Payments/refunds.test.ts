@@ -29,7 +29,18 @@ import {
   testOfPair,
   unattributed
 } from "./deciding.ts"
-import { block, losePayment, lost, network, scanTo, tick, transfer, usdcElsewhere } from "./settling.ts"
+import {
+  block,
+  corroborate,
+  losePayment,
+  lost,
+  network,
+  scanTo,
+  startWith,
+  tick,
+  transfer,
+  usdcElsewhere
+} from "./settling.ts"
 
 /** An expired payment with 7 and 8 that came late, and the ids of their exceptions. */
 const withTwo = Effect.gen(function* () {
@@ -215,6 +226,21 @@ describe("what was sent back of an open payment's money", () => {
     // Other money of one provider's shows.
     yield* tick({ head: 114, transfers: [transfer(111, 300n)], corroborated: false })
     yield* stands(payment.id, "detecting 300 0xt111")
+  })
+
+  test("is missing from then on, and may be completed by what is too small otherwise", function* () {
+    const payment = yield* startWith({ floor: 10n })
+    yield* scanTo(113, transfer(110, 800n))
+    const [second, last] = [transfer(114, 200n), transfer(115, 5n)]
+    yield* tick({ head: 114, transfers: [second], corroborated: false })
+    yield* back(payment, 5n)
+    yield* stands(payment.id, "detecting 995 0xt110")
+    yield* tick({ head: 115, transfers: [last], corroborated: false })
+    yield* stands(payment.id, "detecting 1000 0xt110")
+    yield* tick({ head: 120 })
+    yield* corroborate(120, [second, last])
+    yield* stands(payment.id, "confirmed 1000 0xt115")
+    expect(yield* incomeOf(payment)).toBe(1000n)
   })
 
   test("leaves no reason for the payment to fail", function* () {

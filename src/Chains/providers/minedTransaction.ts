@@ -59,16 +59,17 @@ const transferAt = (log: unknown, index: number): ReadonlyArray<MinedTransfer> =
     .map((transfer) => ({ ...transfer, position: `log:${index}` }))
 
 const transfersBy = Effect.fnUntraced(function* (providers: Providers, provider: Provider, hash: string) {
-  const calls = [optional(getMinedLogs(hash)), getHead, optional(getMinedValue(hash))] as const
-  const [mined, head, sent] = yield* sendBatch(provider.client, calls).pipe(
-    Effect.tapError((error) => providers.failed(provider, error))
-  )
+  const noted = <A>(call: Effect.Effect<A, RpcError>) =>
+    Effect.tapError(call, (error) => providers.failed(provider, error))
+  const [mined, head] = yield* noted(sendBatch(provider.client, [optional(getMinedLogs(hash)), getHead]))
   if (mined?.transactionHash !== hash) return undefined
   const { blockHash, blockNumber, logs } = mined
+  // Asked for once it is in a block: one that waits has none, which is no fault of the provider's.
+  const calls = [optional(getMinedValue(hash)), getHeader(blockNumber)] as const
+  const [sent, block] = yield* noted(sendBatch(provider.client, calls))
   if (sent?.hash !== hash || sent.blockHash !== blockHash) {
     return yield* inconsistent(provider.client, "eth_getTransactionByHash", `${hash} is in block ${sent?.blockHash}`)
   }
-  const [block] = yield* sendBatch(provider.client, [getHeader(blockNumber)])
   if (block.hash !== blockHash) {
     return yield* inconsistent(provider.client, "eth_getBlockByNumber", `block ${blockNumber} is ${block.hash}`)
   }

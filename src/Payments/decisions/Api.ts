@@ -7,9 +7,8 @@ import { ChainName } from "../../Domain/Chain.ts"
 import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
 import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
 import { RefundObject, RefundStatus } from "../../Domain/Refund.ts"
-import { pageSchema } from "../../Http/cursor.ts"
 import { alternatives, maybe, must, text } from "../../lib/annotations.ts"
-import { choiceParameter, cursorParameter, idParameter, limitParameter } from "../../lib/parameters.ts"
+import { choiceParameter, cursorParameter, idParameter, limitParameter, pageSchema } from "../../lib/parameters.ts"
 import { plainAddress, transactionHash } from "../Api.ts"
 
 const Status = Schema.Literal("open", "resolved")

@@ -182,13 +182,15 @@ const repeatedOf = Effect.fnUntraced(function* (
   id: string,
   refunds: ReadonlyArray<Refund>,
   { exception }: Subject,
-  { amount, txHash }: RefundRequest
+  { amount, to, txHash }: RefundRequest
 ) {
   if (txHash === undefined) {
     const isAll = exception?.status === "refunded" && (amount ?? exception.amount) === exception.amount
     return isAll ? refunds.filter(isOfException(exception.id)).findLast(isStanding) : undefined
   }
-  const same = refunds.find((one) => isStanding(one) && one.txHash === txHash)
+  // A transaction may send equal amounts to several.
+  const isTo = (one: Refund) => to === undefined || one.to === undefined || one.to === to
+  const same = refunds.find((one) => isStanding(one) && one.txHash === txHash && isTo(one))
   if (same === undefined) return undefined
   const isIts = exception === undefined || isOfException(exception.id)(same)
   if (isIts && (same.amount === amount || amount === undefined)) return same
@@ -283,7 +285,7 @@ export const nameRefund = <E = never>(
     id,
     owner,
     Effect.fnUntraced(function* (refund: Refund) {
-      const isSame = refund.txHash === txHash
+      const isSame = refund.txHash === txHash && refund.status !== "failed"
       if (refund.status !== "noted" && refund.status !== "not_found" && !isSame) {
         return yield* new RefundSettled({ message: `${id} is ${refund.status}, and its transaction stays as it is` })
       }

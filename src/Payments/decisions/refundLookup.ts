@@ -98,24 +98,38 @@ const findings = Effect.fnUntraced(function* (
   refund: Refund,
   mined: MinedTransfers | undefined
 ) {
-  const { address, chain, mode, txHash = "" } = refund
-  const same = mined?.transfers.filter(({ amount }) => amount === refund.amount) ?? []
-  const owners = yield* ownersOf(db, mode, [address, ...same.map(({ to }) => to)])
-  const owner = owners.get(address) ?? { asks: undefined }
+  const { address, amount, chain, currency, mode, txHash = "" } = refund
+  const owner = (yield* ownersOf(db, mode, [address])).get(address) ?? { asks: undefined }
   const contracts = contractsOf(settings, [])
-  const others = yield* Refunds.transfersIn(db, refund, txHash)
+  const currencyOf = ({ contract }: MinedTransfer) =>
+    contract === undefined
+      ? nativeToken(chain)
+      : currencyFor({ chain, mode }, owner, { contract, currency: contracts.get(contract) ?? contract })
+  const same = mined?.transfers.filter((one) => one.amount === amount && currencyOf(one) === currency) ?? []
+  const ours = yield* ownersOf(
+    db,
+    mode,
+    same.flatMap(({ from, to }) => [from, to])
+  )
+  const all = yield* Refunds.ofTransaction(db, refund, txHash)
+  const others = all.filter(({ id }) => id !== refund.id)
   const collected = yield* CollectedRepo.collectionsIn(db, refund, txHash)
+  // One that says who gets it comes before one that does not.
+  const isOthers = ({ position, to }: MinedTransfer) =>
+    others.some(
+      (one) =>
+        one.position === position || (refund.to === undefined && one.receiver === to && one.amount === `${amount}`)
+    )
   return {
     ...{ mined, confirmations: settings.confirmations, now: yield* Clock.currentTimeMillis },
-    position: others.find(({ id }) => id === refund.id)?.position,
-    currencyOf: ({ contract }) =>
-      contract === undefined
-        ? nativeToken(chain)
-        : currencyFor({ chain, mode }, owner, { contract, currency: contracts.get(contract) ?? contract }),
-    isUsed: ({ amount, from, position, to }) =>
-      owners.has(to) ||
-      others.some((one) => one.id !== refund.id && one.position === position) ||
-      collected.some((one) => one.address === from && one.receiver === to && one.amount === `${amount}`)
+    position: all.find(({ id }) => id === refund.id)?.position ?? undefined,
+    currencyOf,
+    // What another payment's address sends is that payment's.
+    isUsed: (one) =>
+      ours.has(one.to) ||
+      (one.from !== address && ours.has(one.from)) ||
+      isOthers(one) ||
+      collected.some((its) => its.address === one.from && its.receiver === one.to && its.amount === `${amount}`)
   } satisfies Findings
 })
 
@@ -131,13 +145,13 @@ export const refundLookup = Effect.gen(function* () {
   const heartbeat = (yield* Workers).worker("refunds", "1 minute")
   /** When the chain was asked about a transaction of a refund, Unix milliseconds. */
   const asked = new Map<string, number>()
-  const keyOf = ({ id, txHash }: Refund) => `${id} ${txHash}`
-  const askedAt = (refund: Refund) => asked.get(keyOf(refund)) ?? Number.NEGATIVE_INFINITY
+  const keyOf = ({ id, txHash }: Refunds.Awaited) => `${id} ${txHash}`
+  const askedAt = (refund: Refunds.Awaited) => asked.get(keyOf(refund)) ?? Number.NEGATIVE_INFINITY
 
   const judge = Effect.fnUntraced(function* (
     db: Db,
     settings: ChainSettings,
-    { id, txHash }: Refund,
+    { id, txHash }: Refunds.Awaited,
     mined: MinedTransfers | undefined
   ) {
     const refund = yield* Refunds.byId(db, id)
@@ -147,9 +161,9 @@ export const refundLookup = Effect.gen(function* () {
     return change && { refund, change }
   })
 
-  const ask = Effect.fnUntraced(function* (settings: ChainSettings, refund: Refund) {
+  const ask = Effect.fnUntraced(function* (settings: ChainSettings, refund: Refunds.Awaited) {
     asked.set(keyOf(refund), yield* Clock.currentTimeMillis)
-    const mined = yield* minedTransfers(networks.providersOf(settings), refund.txHash ?? "")
+    const mined = yield* minedTransfers(networks.providersOf(settings), refund.txHash)
     if ((yield* judge(reader, settings, refund, mined)) === undefined) return
     const store = Effect.gen(function* () {
       const found = yield* judge(yield* Tx, settings, refund, mined)
@@ -163,20 +177,19 @@ export const refundLookup = Effect.gen(function* () {
     yield* writer.write(Effect.provide(store, services))
   })
 
-  /** Those that were not asked about for the longest time first. What fails waits for the next round. */
-  const askAll = (settings: ChainSettings, awaited: ReadonlyArray<Refund>) =>
-    Effect.gen(function* () {
-      const now = yield* Clock.currentTimeMillis
-      const isDue = (one: Refund) => one.problem === undefined || now - askedAt(one) >= rareInterval
-      const due = awaited.filter(isDue).sort((a, b) => Math.sign(askedAt(a) - askedAt(b)) || a.sequence - b.sequence)
-      for (const refund of due.slice(0, mostAtOnce)) yield* ask(settings, refund)
-    }).pipe(
-      Effect.catchAll((error) =>
-        Effect.annotateLogs(Effect.logDebug("refunds could not be looked up"), {
-          ...{ chain: networkKey(settings), reason: error.message }
+  /** Those that were not asked about for the longest time first. What fails waits for the next round, and keeps up no other. */
+  const askAll = Effect.fnUntraced(function* (settings: ChainSettings, awaited: ReadonlyArray<Refunds.Awaited>) {
+    const now = yield* Clock.currentTimeMillis
+    const isDue = (one: Refunds.Awaited) => one.problem === null || now - askedAt(one) >= rareInterval
+    const due = awaited.filter(isDue).sort((a, b) => Math.sign(askedAt(a) - askedAt(b)) || a.sequence - b.sequence)
+    for (const refund of due.slice(0, mostAtOnce)) {
+      yield* Effect.catchAll(ask(settings, refund), (error) =>
+        Effect.annotateLogs(Effect.logDebug("a refund could not be looked up"), {
+          ...{ chain: networkKey(settings), refund: refund.id, reason: error.message }
         })
       )
-    )
+    }
+  })
 
   const look = Effect.gen(function* () {
     const since = (yield* Clock.currentTimeMillis) - longest

@@ -3,9 +3,15 @@ import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
 import { errorBodies, errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
 import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
-import { pageSchema } from "../../Http/cursor.ts"
 import { alternatives, count, idPattern, maybe, must, text } from "../../lib/annotations.ts"
-import { choiceParameter, cursorParameter, idParameter, limitParameter, momentParameter } from "../../lib/parameters.ts"
+import {
+  choiceParameter,
+  cursorParameter,
+  idParameter,
+  limitParameter,
+  momentParameter,
+  pageSchema
+} from "../../lib/parameters.ts"
 
 export const DeliveryPage = pageSchema("DeliveryPage", "deliveries", DeliveryObject)
 

@@ -334,7 +334,7 @@ export const ledger = [
   "CREATE INDEX refunds_lost ON refunds (address) WHERE payment_id IS NULL",
   "CREATE INDEX refunds_list ON refunds (account_id, mode, created_at, sequence) WHERE account_id IS NOT NULL",
   "CREATE INDEX refunds_list_status ON refunds (account_id, mode, status, created_at, sequence) WHERE account_id IS NOT NULL",
-  "CREATE UNIQUE INDEX refunds_transfer ON refunds (chain, mode, tx_hash, position) WHERE position IS NOT NULL",
+  "CREATE UNIQUE INDEX refunds_transfer ON refunds (chain, mode, tx_hash, position) WHERE tx_hash IS NOT NULL",
   // Those that the chain is asked about, and those whose money stays at its address.
   "CREATE INDEX refunds_awaited ON refunds (chain, mode, sequence) WHERE status NOT IN ('final', 'failed')",
 

@@ -76,13 +76,24 @@ clockTest("what a transaction transfers counts once two providers agree on it", 
   const contract = `0x${"c".repeat(40)}`
   const [tokens, coins] = [token(contract, alice, 5n), coin(alice, 7n)]
   chain.mine(tokens, coins)
-  const { providers } = someProviders(chain.client, other.client, third.client)
+  const { aside, providers } = someProviders(chain.client, other.client, third.client)
   const transfersOf = ({ hash }: typeof coins) => Effect.map(minedTransfers(providers, hash), (one) => one?.transfers)
   const to = alice.toLowerCase()
   // The log before it is another event.
   const ofToken = [{ contract, from: expect.any(String), to, amount: 5n, position: "log:1" }]
   expect(yield* transfersOf(tokens)).toEqual(ofToken)
   expect(yield* transfersOf(coins)).toMatchObject([{ contract: undefined, to, amount: 7n, position: "tx" }])
+  // One that waits is in no block, and its provider is as good as before.
+  chain.distort = ({ method }, answer) =>
+    method === "eth_getTransactionReceipt"
+      ? null
+      : /Transaction/.test(method)
+        ? { ...(answer as object), blockHash: null }
+        : answer
+  other.distort = chain.distort
+  expect(yield* transfersOf(coins)).toBeUndefined()
+  expect(aside).toEqual([])
+  other.distort = chain.twin().distort
   const hiding = (node: ModelChain) => {
     node.distort = ({ method }, answer) =>
       method === "eth_getTransactionReceipt" ? { ...(answer as object), logs: [] } : answer

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Schema, TestClock } from "effect"
+import { getAddress } from "viem"
 import type { MinedTransfers } from "../../../src/Chains/providers/minedTransaction.ts"
 import { WebhookEvent } from "../../../src/Domain/Event.ts"
 import { RefundId } from "../../../src/Domain/Ids.ts"
@@ -8,7 +9,7 @@ import { nameRefund } from "../../../src/Payments/decisions/refund.ts"
 import { type Findings, judgeRefund, refundLookup } from "../../../src/Payments/decisions/refundLookup.ts"
 import * as Refunds from "../../../src/Payments/RefundsRepo.ts"
 import { Reader } from "../../../src/Sql.ts"
-import { rows } from "../../lib/store.ts"
+import { execute, rows } from "../../lib/store.ts"
 import { asked, end, expiredWith, hash, mined, receiver, refunded, sender, stands, test } from "../deciding.ts"
 import { address, transfer } from "../settling.ts"
 
@@ -157,6 +158,28 @@ test("an income of ours sends nothing back", function* () {
   yield* look
   expect(yield* is).toMatchObject({ status: "failed" })
   yield* stands(id, "expired", "open late 7", "open late 8")
+})
+
+test("what another payment's address sends is no refund of this one's", function* () {
+  const { is, look } = yield* withRefunds(hash("a"))
+  yield* execute("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 100)")
+  yield* execute(
+    "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, 'test', 'w', 99, 0)",
+    [getAddress(sender)]
+  )
+  mined.set(hash("a"), { blockNumber: 150, status: "0x1", coin: { value: 7n, to: customer } })
+  yield* look
+  expect(yield* is).toMatchObject({ status: "failed", problem: expect.stringContaining("money of yours") })
+})
+
+test("of two refunds with one transfer it is the one that says who gets it", function* () {
+  const { id, is, look } = yield* withRefunds(hash("a"))
+  const named = (yield* refunded(id, { amount: 7n, to: customer }))?.refund.id ?? expect.unreachable()
+  yield* nameRefund(named, undefined, hash("a"))
+  mined.set(hash("a"), { blockNumber: 150, status: "0x1", coin: { value: 7n, to: customer } })
+  yield* look
+  expect((yield* is).status).toBe("failed")
+  expect(yield* Effect.flatMap(Reader, (reader) => Refunds.byId(reader, named))).toMatchObject({ status: "final" })
 })
 
 test("the lookup asks at once when a transaction is named", function* () {
