@@ -36,18 +36,11 @@ export const changes = (db: Db, sql: string, params: ReadonlyArray<Param>): Effe
   Effect.map(db.all(`${sql} RETURNING 1`, params), (rows) => rows.length > 0)
 
 /** Whether a query gives any row. */
-export const anyRow = (
-  db: Db,
-  sql: string,
-  params: ReadonlyArray<Param> = []
-): Effect.Effect<boolean, StoreUnavailable> => Effect.map(db.get(sql, params), (row) => row !== undefined)
+export const anyRow = (db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
+  Effect.map(db.get(sql, params), (row) => row !== undefined)
 
 /** The number of rows of a query. One that may have many has a LIMIT. */
-export const countRows = (
-  db: Db,
-  sql: string,
-  params: ReadonlyArray<Param> = []
-): Effect.Effect<number, StoreUnavailable> =>
+export const countRows = (db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
   Effect.map(
     db.get<{ readonly count: number }>(`SELECT count(*) AS count FROM (${sql})`, params),
     (row) => row?.count ?? 0
@@ -64,19 +57,11 @@ export const withoutNulls = <Row extends object>(row: Row): Row => {
  * The rows of a query that names each column as the field of a domain type: `created_at AS createdAt`. NULL is undefined,
  * so that `Row` can be that type.
  */
-export const allRows = <Row extends object>(
-  db: Db,
-  sql: string,
-  params: ReadonlyArray<Param> = []
-): Effect.Effect<ReadonlyArray<Row>, StoreUnavailable> =>
-  Effect.map(db.all<Row>(sql, params), (rows) => rows.map(withoutNulls))
+export const allRows = <Row extends object>(db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
+  Effect.map(db.all<Row>(sql, params), (rows): ReadonlyArray<Row> => rows.map(withoutNulls))
 
 /** The same of a query for one row at most. */
-export const oneRow = <Row extends object>(
-  db: Db,
-  sql: string,
-  params: ReadonlyArray<Param>
-): Effect.Effect<Row | undefined, StoreUnavailable> =>
+export const oneRow = <Row extends object>(db: Db, sql: string, params: ReadonlyArray<Param>) =>
   Effect.map(db.get<Row>(sql, params), (row) => row && withoutNulls(row))
 
 /**
