@@ -98,25 +98,29 @@ test("what is too small gets a rate once it completes the payment, and none befo
   expect(yield* frozen("receipts")).toEqual([one, [null, null, null], one])
 })
 
-test("what pays for a quote in the account's currency has the quote's rate, other money the one of now", function* () {
-  yield* priced(first)
-  yield* start
-  yield* execute("INSERT INTO shops (account_id, currency, frame_origins) VALUES ('default', 'EUR', '')")
-  const quote = { chargeAmount: "0.05", fromAmount: "110.00", fromCurrency: "EUR", toCurrency: "ETH" }
-  const quoteId = QuoteId.make(`quote_${"q".repeat(22)}`)
-  yield* execute(
-    "INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', ?, 0, 0)",
-    [quoteId, JSON.stringify(quote)]
-  )
-  const to = "0x0000000000000000000000000000000000000002"
-  yield* payAgain(1, { quoteId, address: to })
-  const usdc = { ...transfer(121, 5n), address: to, currency: "USDC", position: "log:0" }
-  yield* scanTo(130, { ...transfer(120, 400n), address: to }, usdc)
-  expect(yield* frozen("receipts")).toEqual([
-    ["2200", "EUR", "quote"],
-    ["0.8", "EUR", "fixed"]
-  ])
-})
+for (const [way, quote] of [
+  ["in", { chargeAmount: "0.05", fromAmount: "110.00", fromCurrency: "EUR", toCurrency: "ETH" }],
+  ["into", { chargeAmount: "110.00", fromAmount: "0.05", fromCurrency: "ETH", toCurrency: "EUR" }]
+] as const) {
+  test(`what pays for a quote ${way} the account's currency has the quote's rate, other money the one of now`, function* () {
+    yield* priced(first)
+    yield* start
+    yield* execute("INSERT INTO shops (account_id, currency, frame_origins) VALUES ('default', 'EUR', '')")
+    const quoteId = QuoteId.make(`quote_${"q".repeat(22)}`)
+    yield* execute(
+      "INSERT INTO quotes (id, account_id, mode, body, created_at, valid_until) VALUES (?, 'default', 'test', ?, 0, 0)",
+      [quoteId, JSON.stringify(quote)]
+    )
+    const to = "0x0000000000000000000000000000000000000002"
+    yield* payAgain(1, { quoteId, address: to })
+    const usdc = { ...transfer(121, 5n), address: to, currency: "USDC", position: "log:0" }
+    yield* scanTo(130, { ...transfer(120, 400n), address: to }, usdc)
+    expect(yield* frozen("receipts")).toEqual([
+      ["2200", "EUR", "quote"],
+      ["0.8", "EUR", "fixed"]
+    ])
+  })
+}
 
 test("what a broadcast has moved, and its gas, have the rate of the moment it was noted", function* () {
   yield* priced(first)

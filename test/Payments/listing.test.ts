@@ -312,6 +312,7 @@ liveSuite(app, "payments are found", (test) => {
     expect(yield* find(`from=0x${"AD".repeat(20)}`)).toEqual(["order 4", "order 2", "order 1"])
     expect(yield* all(key, `from=${ada}&limit=1`)).toEqual({ refs: ["order 4", "order 2", "order 1"], pages: 3 })
     expect(yield* find(`from=${ada}&chain=base&txHash=${hash("2")}`)).toEqual(["order 2"])
+    expect(yield* find(`from=${ada}&txHash=${hash("8")}`)).toEqual([])
     expect(yield* find(`from=${ada}&createdAfter=${time(1)}&createdBefore=${time(4)}`)).toEqual(["order 2", "order 1"])
     expect(yield* find(`from=${ada}`, yield* (yield* TestApi).newKey("live", undefined, account))).toEqual([])
     yield* execute("UPDATE receipts SET sender = ? WHERE tx_hash IN (?, ?)", [eve, hash("4"), hash("2")])

@@ -6,7 +6,8 @@ import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { addUp } from "../../src/Domain/LedgerRow.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import { accept } from "../../src/Payments/decisions/accept.ts"
-import { dropRefund, nameRefund, noteRefund } from "../../src/Payments/decisions/refund.ts"
+import { beginPaying, dropRefund, nameRefund, noteRefund } from "../../src/Payments/decisions/refund.ts"
+import { owedRefunds } from "../../src/Payments/decisions/sweepRefunds.ts"
 import * as ExceptionLists from "../../src/Payments/ExceptionListRepo.ts"
 import * as Exceptions from "../../src/Payments/ExceptionsRepo.ts"
 import * as Refunds from "../../src/Payments/RefundsRepo.ts"
@@ -21,13 +22,15 @@ import {
   look,
   owner,
   paidBy,
+  receiver,
   refunded,
   refusal,
   stands,
   start,
   test,
   testOfPair,
-  unattributed
+  unattributed,
+  undone
 } from "./deciding.ts"
 import {
   block,
@@ -185,6 +188,14 @@ for (const [outcome, decide] of [
   })
 }
 
+test("a plan owes no refund of what a reorg took", function* () {
+  const { id } = yield* undone
+  const of = (yield* exceptionOf(id, { kind: "reorged" })).id
+  const operator = { actor: { via: "socket", who: "bob" }, isOperator: true } as const
+  const owed = yield* owedRefunds.run({ of: [of], all: false }, operator, () => undefined)
+  expect(owed).toMatchObject([{ of, problem: expect.stringContaining("is not an open exception") }])
+})
+
 /** A payment of 1,000 with these transfers: those up to block 110 have the confirmations. */
 const openWith = (...transfers: ReadonlyArray<DatedTransfer>) =>
   Effect.tap(start, Effect.zipRight(TestClock.setTime(112_000), tick({ head: 112, transfers })))
@@ -332,6 +343,14 @@ describe("a refund of a payment's money", () => {
     expect((yield* refundsOf(payment))[0]).toMatchObject({ status: "noted", txHash: hash("b") })
     yield* stands(payment.id, "detecting 400 0xt110")
     expect(yield* nameRefund(refund.id, { ...owner, mode: "live" }, hash("c"))).toBeUndefined()
+  })
+
+  test("is begun by no plan that sends another amount", function* () {
+    const payment = yield* openWith(transfer(110, 500n))
+    const { refund } = (yield* back(payment, 200n)) ?? expect.unreachable()
+    const plan = { digest: hash("d"), place: 0, way: "native", exception: undefined, to: receiver } as const
+    const begun = beginPaying([{ ...plan, refund: refund.id, amount: 100n }], false)
+    expect(yield* refusal(begun)).toBe(`${refund.id} is of 200, and the plan sends 100`)
   })
 
   test("says how much it is, since more may come, and is no more than what counts", function* () {

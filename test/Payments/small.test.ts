@@ -126,6 +126,13 @@ test("the small one that completes the amount is credited, once two providers ha
   yield* shows(payment, "confirmed", "open overpaid 7 0xt112", "open overpaid 20000 0xt125")
 })
 
+test("a small one completes what two providers have, whatever one alone reports", function* () {
+  const payment = yield* begin
+  yield* tick({ head: 109, transfers: [token(109, 20_000n)], corroborated: false })
+  yield* tick({ head: 120, transfers: [token(110, 995_000n), token(111, 5_000n)] })
+  yield* shows(payment, "confirmed")
+})
+
 test("an earlier one that is found later, or a reorg, moves what completes the amount", function* () {
   const payment = yield* begin
   yield* tick({ head: 112, transfers: [token(110, 995_000n), token(112, 5_000n)] })

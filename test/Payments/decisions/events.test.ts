@@ -4,6 +4,7 @@ import { WebhookEvent } from "../../../src/Domain/Event.ts"
 import { iso } from "../../../src/lib/moment.ts"
 import { accept } from "../../../src/Payments/decisions/accept.ts"
 import { noteRefund } from "../../../src/Payments/decisions/refund.ts"
+import { Tx } from "../../../src/Sql.ts"
 import { execute, rows } from "../../lib/store.ts"
 import { end, exceptionOf, expiredWith, hash, paidBy, test } from "../deciding.ts"
 import { address, confirmedOnce, scanTo, startWith, tick, transfer } from "../settling.ts"
@@ -125,4 +126,20 @@ test("an event shows ten exceptions at most, and says that there are more", func
     expect(data.exceptions).toHaveLength(10)
     expect(data.moreExceptions).toBe(true)
   }
+})
+
+test("the event of a refund shows the ten newest refunds", function* () {
+  const { id } = yield* paidBy(130, transfer(120, 1000n))
+  for (let amount = 1n; amount <= 11n; amount += 1n) yield* noteRefund(id, undefined, { amount })
+  const { refunds = [] } = (yield* bodiesOf("payment.updated")).at(-1)?.data ?? {}
+  expect(refunds.map(({ amount }) => amount)).toEqual(Array.from({ length: 10 }, (_, i) => `${i + 2}`))
+})
+
+test("an update by a refund has the id of what was sent back: a restored copy may send back something else", function* () {
+  const { id } = yield* paidBy(130, transfer(120, 1000n))
+  const ids = Effect.flatMap(Tx, (tx) => tx.all("SELECT id FROM events WHERE kind = 'payment.updated'", []))
+  const idOf = (amount: bigint) =>
+    Effect.flip(noteRefund(id, undefined, { amount }, () => Effect.flatMap(ids, Effect.fail)))
+  expect(yield* idOf(1n)).toEqual(yield* idOf(1n))
+  expect(yield* idOf(1n)).not.toEqual(yield* idOf(2n))
 })
