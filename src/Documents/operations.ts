@@ -189,6 +189,8 @@ const shared: Readonly<Record<string, ReadonlyArray<ErrorCode>>> = {
   Unavailable: ["SHUTTING_DOWN", "TOO_MANY_CONNECTIONS", "OVERLOADED", "STORE_UNAVAILABLE"]
 }
 
+const notModified = "Your copy, identified by `If-None-Match`, is current."
+
 const failure: Response = {
   ...errorResponse(failures, false),
   description: [
@@ -200,10 +202,15 @@ const failure: Response = {
 export const sharedResponses: Readonly<Record<string, Response>> = {
   ...Object.fromEntries(Object.entries(shared).map(([name, codes]) => [name, errorResponse(codes, true)])),
   NotModified: {
-    description: "Your copy, identified by `If-None-Match`, is current.",
+    description: notModified,
     headers: named(["X-Request-Id", "ETag"], []) ?? {}
   },
   Failure: failure
+}
+
+const notModifiedToKey: Response = {
+  description: notModified,
+  headers: named(["X-Request-Id", "ETag", ...rateHeaders], []) ?? {}
 }
 
 /** The errors of an operation, by status, and `default`. */
@@ -360,7 +367,7 @@ const operationOf = (reflected: Endpoint, toJsonSchema: ToJsonSchema): Operation
       : {}),
     responses: {
       ...merge(good, errorResponses(codes, keyed)),
-      ...(mayBeKept ? { 304: refer("responses", "NotModified") } : {})
+      ...(mayBeKept ? { 304: keyed ? notModifiedToKey : refer("responses", "NotModified") } : {})
     }
   }
 }

@@ -188,12 +188,12 @@ const storeExceptions = ({ database }: Installation) => {
     SELECT 'pay_' || printf('%022d', value), value, 'default', 'test', 'before the fuzz ' || value, '1000', 'USDC', 'base',
       '0x' || printf('%040d', value), fingerprint, 1000000 + value, 'expired', 0, 1, '{}', 2
     FROM wallets, json_each('[1,2,3,4,5]');
-    INSERT INTO exceptions (id, address, key, payment_id, account_id, kind, chain, mode, tx_hash, sender, currency, amount,
-      opened_at)
+    INSERT INTO exceptions (id, address, key, payment_id, account_id, kind, chain, mode, tx_hash, block_number, sender, currency,
+      amount, opened_at)
     SELECT 'exc_' || p.value || printf('%021d', k.key), '0x' || printf('%040d', p.value), k.value || ':' || k.key,
       'pay_' || printf('%022d', p.value), 'default', k.value, 'base', 'test',
-      iif(k.key % 3 = 0, NULL, '0x' || printf('%064d', k.key)), iif(k.key % 2, '0x' || printf('%040d', k.key), NULL), 'USDC',
-      '1000', p.value
+      iif(k.key % 3 = 0, NULL, '0x' || printf('%064d', k.key)), iif(k.key % 3 = 0, 9, NULL),
+      iif(k.key % 2, '0x' || printf('%040d', k.key), NULL), 'USDC', '1000', p.value
     FROM json_each('[1,2,3,4,5]') AS p, json_each('${JSON.stringify(PublicExceptionKind.literals)}') AS k;`)
   store.close()
 }
