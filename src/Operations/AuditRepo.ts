@@ -57,19 +57,33 @@ export const list = (db: Db, { account, before, limit, since }: AuditFilter) => 
   )
 }
 
+/** Acts that give somebody access to the portal, by the index `audit_ways_in`; those of each person together. */
+const selectWaysIn = `SELECT ${columns}, place, acts FROM (
+    SELECT *, row_number() OVER (PARTITION BY who ORDER BY at DESC, sequence DESC) AS place,
+      count(*) OVER (PARTITION BY who) AS acts, max(at) OVER (PARTITION BY who) AS newest
+    FROM (SELECT * FROM audit WHERE account_id IS ? AND at >= ? AND act IN
+        ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')
+      ORDER BY at DESC LIMIT 2000))
+  WHERE place <= ? ORDER BY newest DESC, who, place LIMIT ?`
+
+export interface WayIn extends AuditEntry {
+  /** 1 for the person's newest of so many acts. */
+  readonly place: number
+  readonly acts: number
+}
+
 /**
- * The newest acts that gave somebody access to the portal, by the index `audit_ways_in`.
+ * The acts that gave somebody access to the portal since a time (Unix milliseconds), grouped by person: first the person
+ * with the latest act. A person with many acts does not hide those of others, unless they are thousands.
  *
  * @param account whose people; undefined: operators
- * @param since Unix milliseconds
+ * @param most people, and acts of each
  */
-export const waysIn = (db: Db, account: AccountId | undefined, since: number, limit: number) =>
-  allRows<AuditEntry>(
-    db,
-    `SELECT ${columns} FROM audit WHERE account_id IS ? AND at >= ? AND act IN
-       ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')
-     ORDER BY at DESC, sequence DESC LIMIT ?`,
-    [account ?? null, since, limit]
-  )
+export const waysIn = (
+  db: Db,
+  account: AccountId | undefined,
+  since: number,
+  most: { readonly people: number; readonly acts: number }
+) => allRows<WayIn>(db, selectWaysIn, [account ?? null, since, most.acts, most.people * most.acts])
 
 export const exists = (db: Db, sequence: number) => anyRow(db, "SELECT 1 FROM audit WHERE sequence = ?", [sequence])

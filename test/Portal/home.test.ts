@@ -9,7 +9,7 @@ import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { Uncollected } from "../../src/Payments/addresses/Uncollected.ts"
 import { daysUntil, durationText, median, overviewOf } from "../../src/Portal/pages/overview.ts"
 import { Sums } from "../../src/Portal/pages/sums.tsx"
-import { waysIn } from "../../src/Portal/pages/waysIn.tsx"
+import { WaysIn, waysIn } from "../../src/Portal/pages/waysIn.tsx"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
 import { Reader } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
@@ -129,31 +129,34 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect(ways((yield* (yield* viewer).get(home)).text)).toBe("")
   })
 
-  test("shows the newest ways in of a week, found by their index", function* () {
+  test("shows each person's new ways in, however many one of them makes", function* () {
     const account = AccountId.make("crowded")
     const at = yield* Clock.currentTimeMillis
-    const add = (act: string, ago: number, count = 1) =>
+    const add = (who: string, act: string, ago: number, count = 1) =>
       execute(
         `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
          INSERT INTO audit (at, via, who, account_id, act, detail)
-         SELECT ? + n, 'portal', 'per_1 Ann', ?, ?, '{"name":"Vera","address":"192.0.2.1"}' FROM numbers`,
-        [count, at - ago * dayMillis, account, act]
+         SELECT ? + n, 'portal', ?, ?, ?, '{"name":"Vera","address":"192.0.2.1"}' FROM numbers`,
+        [count, at - ago * dayMillis, who, account, act]
       )
-    yield* add("people invite", 6, 20)
-    yield* add("people enable", 0.5, 2)
-    yield* add("people enable", 8)
-    yield* add("keys create", 1)
+    yield* add("per_1 Ann", "people invite", 6)
+    yield* add("per_2 Max", "people link", 5, 1_500)
+    yield* add("per_2 Max", "people enable", 0.5, 2)
+    yield* add("per_3 Old", "people enable", 8)
+    yield* add("per_3 Old", "keys create", 1)
     const reader = yield* Reader
     const steps: Array<string> = []
     const viewer = { owner: { account, mode: "test" }, role: "admin" } as Viewer
     const listed = yield* waysIn(explained(reader, reader, steps), viewer, at)
-    expect(listed.map(({ act }) => act)).toEqual([
-      ...["people enable", "people enable"],
-      ...Array(8).fill("people invite")
+    expect(listed.map(({ act, who }) => `${who}: ${act}`)).toEqual([
+      ...["per_2 Max: people enable", "per_2 Max: people enable", "per_2 Max: people link", "per_1 Ann: people invite"]
     ])
     expect(steps).toContainEqual(
       expect.stringMatching(/^SEARCH audit USING INDEX audit_ways_in \(account_id=\? AND at>\?/)
     )
+    const page = render(h(WaysIn, { of: listed, viewer }))
+    expect(page).toContain("and 1499 more by Max")
+    expect(page.match(/by Ann|Ann invited/g)).toEqual(["Ann invited"])
   })
 
   test("sums up today and thirty days, with charts that have their numbers as tables", function* () {

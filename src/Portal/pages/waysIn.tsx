@@ -3,6 +3,7 @@
  * acts in its person's name.
  */
 import { Effect } from "effect"
+import { Fragment } from "preact"
 import { week } from "../../Auth/descent.ts"
 import * as AuditRepo from "../../Operations/AuditRepo.ts"
 import type { Db } from "../../Sql.ts"
@@ -10,21 +11,23 @@ import { Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
-/** The audit log has more. */
-const mostShown = 10
+/** People whose acts are shown, and how many of each. More are in the audit log. */
+const most = { people: 10, acts: 3 }
 
 /** Those of the last week: of the page's account, and for operators of operators too. */
 export const waysIn = (reader: Db, { owner, role }: Viewer, now: number) => {
   const whose = mayAs(role, "operator") ? [owner.account, undefined] : mayAs(role, "admin") ? [owner.account] : []
   return Effect.map(
-    Effect.forEach(whose, (account) => AuditRepo.waysIn(reader, account, now - week, mostShown), { concurrency: 1 }),
+    Effect.forEach(whose, (account) => AuditRepo.waysIn(reader, account, now - week, most), { concurrency: 1 }),
     (found) => found.flat()
   )
 }
 
+const nameOf = (who: string): string => who.slice(who.indexOf(" ") + 1)
+
 /** What was done, in words. */
 const said = ({ act, who }: AuditRepo.AuditEntry, detail: Readonly<Record<string, unknown>>): string => {
-  const by = who.slice(who.indexOf(" ") + 1)
+  const by = nameOf(who)
   if (act === "people invite") return `${by} invited ${detail.name} as ${detail.role}`
   if (act === "people link") return `${by} made a link for ${detail.name}`
   if (act === "people enable") return `${by} enabled ${detail.name} again`
@@ -41,19 +44,20 @@ const WayIn = ({ entry }: { readonly entry: AuditRepo.AuditEntry }) => {
   )
 }
 
-export const WaysIn = ({
-  of,
-  viewer
-}: {
-  readonly of: ReadonlyArray<AuditRepo.AuditEntry>
-  readonly viewer: Viewer
-}) =>
+export const WaysIn = ({ of, viewer }: { readonly of: ReadonlyArray<AuditRepo.WayIn>; readonly viewer: Viewer }) =>
   of.length === 0 ? null : (
     <section aria-labelledby="ways-in">
       <h2 id="ways-in">Recent sign-in changes</h2>
       <ul class="card">
         {of.map((entry) => (
-          <WayIn key={entry.sequence} entry={entry} />
+          <Fragment key={entry.sequence}>
+            <WayIn entry={entry} />
+            {entry.place === most.acts && entry.acts > most.acts ? (
+              <li>
+                and {entry.acts - most.acts} more by {nameOf(entry.who)}
+              </li>
+            ) : null}
+          </Fragment>
         ))}
       </ul>
       <p class="hint">
