@@ -147,7 +147,7 @@ export const plainAddress = (about: string) =>
   must(
     "be an address: 0x and 40 hexadecimal digits",
     Schema.String.pipe(Schema.pattern(/^0x[0-9a-fA-F]{40}$/), Schema.compose(Schema.Lowercase)),
-    { about, json: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" }, log: "shown" }
+    { about, json: { type: "string", pattern: "^0x[0-9a-fA-F]{40}$" }, log: "hidden" }
   )
 
 const mostTerms = 10

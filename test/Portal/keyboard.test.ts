@@ -1,7 +1,8 @@
 /** What a merchant does in a day, with the keyboard alone: how many keys it takes from the home page. */
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { permissions } from "../../src/Domain/ApiKey.ts"
+import { iso } from "../../src/lib/moment.ts"
 import { TestApi } from "../lib/api.ts"
 import { visitor } from "../lib/browser.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
@@ -9,7 +10,7 @@ import { keyboardOf } from "../lib/keyboard.ts"
 import { bring } from "../lib/portal.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
-import { failOnce, openShop, portalApp } from "./shop.ts"
+import { failOnce, openShop, portalApp, storeIncome } from "./shop.ts"
 
 const hash = `0x${"ab".repeat(32)}`
 
@@ -28,12 +29,14 @@ const ordinaryDay = Effect.gen(function* () {
     "UPDATE payments SET status = 'confirmed', confirmed_at = created_at, ended_at = 1, tx_hash = ?, usd_value = '1' WHERE id = ?",
     [hash, paid]
   )
+  const now = yield* Clock.currentTimeMillis
+  yield* storeIncome(paid, { amount: "1000000", at: now })
   const origin = `http://${host}:${port}`
   const { context } = yield* visitor(origin, { baseURL: origin })
   yield* bring(shop.admin, context, origin)
   const page = yield* Effect.promise(() => context.newPage())
   yield* Effect.promise(() => page.goto(shop.base))
-  return { ...shop, endpoint, failing, late, page, paid }
+  return { ...shop, endpoint, failing, late, month: iso(now).slice(0, 7), page, paid }
 })
 
 type Day = Effect.Effect.Success<typeof ordinaryDay>
@@ -144,22 +147,18 @@ liveSuite(portalApp, "with the keyboard alone", (test) => {
     expect(await page.getByRole("status").first().textContent()).toBe("The refund was recorded.")
   })
 
-  test("the payments of the last month are exported", function* () {
+  test("the ledger of a month is exported", function* () {
     const day = yield* ordinaryDay
-    const { page, paid } = day
-    yield* execute(
-      "UPDATE payments SET created_at = 1000 * unixepoch('now', 'start of month', '-1 day') WHERE id = ?",
-      [paid]
-    )
+    const { month, page } = day
     const count = yield* steps(day, async ({ open, press, skip, to }) => {
-      await open("Payments")
+      await open("Ledger")
       await skip()
-      await open("last month")
+      await open(month)
       await skip()
-      await to("Export these payments as CSV")
+      await to("Export all these rows as CSV")
       const download = page.waitForEvent("download")
       await press("Enter")
-      expect((await download).suggestedFilename()).toBe("payments-test-last-month.csv")
+      expect((await download).suggestedFilename()).toBe(`ledger-test-${month}.csv`)
     })
     expect(count).toBeLessThanOrEqual(40)
   })
