@@ -96,8 +96,10 @@ export const withExceptions = (
   payment: PaymentObject,
   { exceptions, more, receipts = [], refunds = [] }: ShownExceptions
 ): AccountedPayment => {
+  // Its own money is in its sums.
   const accepted = exceptions.filter(
-    ({ kind, status }) => status === "accepted" && kind !== "overpaid" && kind !== "reorged"
+    ({ chain, currency, kind, status }) =>
+      status === "accepted" && kind !== "reorged" && (chain !== payment.chain || currency !== payment.currency)
   )
   return {
     ...payment,

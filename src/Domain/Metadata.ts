@@ -130,6 +130,7 @@ export const longestTerm = 100
  * is longer than `longestTerm`.
  */
 export const termsOf = (metadata: string): ReadonlyArray<readonly [key: string, value: string]> =>
-  entriesOf(metadata)
-    .map(([key, value]) => [key, typeof value === "object" ? undefined : String(value).toLowerCase()] as const)
-    .flatMap(([key, value]) => (value === undefined || value.length > longestTerm ? [] : [[key, value] as const]))
+  entriesOf(metadata).flatMap(([key, value]) => {
+    const text = typeof value === "object" ? undefined : String(value).toLowerCase()
+    return text === undefined || text.length > longestTerm ? [] : [[key, text] as const]
+  })

@@ -57,8 +57,8 @@ const arrivalsOf = (
 }
 
 /**
- * The surplus of a confirmed payment (`overpaid`), by the transaction that completed it and by each one after that, in
- * chain order. Transactions that were found after the decision come last.
+ * The surplus of a confirmed payment (`overpaid`), by transaction: what is beyond the amount, taken from the last ones, of each
+ * at most what it brought. They are in chain order; those that were found after the decision come last.
  *
  * @param acceptedUnattributed base units that were accepted without a transaction: they make up for what the others lacked
  */
@@ -73,15 +73,14 @@ const surplus = (
   const lacking = payment.amount - sum(decidedWith.map(({ amount }) => amount))
   const known = arrivals.filter(({ firstSeen, receipt }) => firstSeen <= decidedAt || receipt.txHash === completedBy)
   const ordered = [...known, ...arrivals.filter((arrival) => !known.includes(arrival))]
-  const completing = ordered.findIndex(({ receipt }) => receipt.txHash === completedBy)
+  const madeUp = lacking < 0n ? 0n : lacking < acceptedUnattributed ? lacking : acceptedUnattributed
+  let beyond = madeUp + sum(arrivals.map(({ amount }) => amount)) - payment.amount
   const found: Array<ExceptionContent> = []
-  let reached = lacking < 0n ? 0n : lacking < acceptedUnattributed ? lacking : acceptedUnattributed
-  for (const [place, { amount, receipt }] of ordered.entries()) {
-    reached += amount
-    const beyond = reached - payment.amount
-    if (place < completing || beyond <= 0n) continue
-    const surplus = place === completing || beyond < amount ? beyond : amount
-    found.push(exceptionOf("overpaid", receipt, surplus))
+  for (const { amount, receipt } of ordered.toReversed()) {
+    if (beyond <= 0n) break
+    const part = beyond < amount ? beyond : amount
+    beyond -= part
+    if (part > 0n) found.unshift(exceptionOf("overpaid", receipt, part))
   }
   return found
 }

@@ -129,7 +129,9 @@ export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   const refunds = yield* Refunds.ofPayment(tx, payment.id)
   const standingBy = (receipts: ReadonlyArray<Receipt>) => standing(payment, receipts, { exceptions, refunds }, sponsor)
   const first = standingBy(listed)
-  const least = leastToComplete(payment, first.receipts)
+  // Before the refunds, which may fail, and after them.
+  const bounds = [first.money, first.receipts].flatMap((some) => leastToComplete(payment, some) ?? [])
+  const [least] = bounds.toSorted((a, b) => Number(a - b))
   const unlisted = least === undefined ? [] : yield* Receipts.unlisted(tx, payment, least)
   const all = [...listed, ...unlisted]
   const stands = unlisted.length === 0 ? first : standingBy(all)

@@ -80,8 +80,9 @@ describe("money beyond the amount", () => {
     expect(found(confirmed(), before, receipt("0xa", 102, 1000n, { seenAt: endedAt }))).toEqual(["overpaid 30 0xa"])
   })
 
-  it("money before the transaction that completed a payment counts in the surplus of that transaction only", () => {
-    expect(found(confirmed(), receipt("0x0", 101, 1100n), receipt("0xa", 102, 1000n))).toEqual(["overpaid 1100 0xa"])
+  it("no transaction has a surplus above what it brought", () => {
+    const all = [receipt("0x0", 101, 1100n), receipt("0xa", 102, 1000n)]
+    expect(found(confirmed(), ...all)).toEqual(["overpaid 100 0x0", "overpaid 1000 0xa"])
   })
 
   it("unattributed money is not overpaid", () => {

@@ -99,8 +99,9 @@ class Specification {
     const all = this.paying()
     const [place, completing] = [all.indexOf(piece), all.findIndex(({ hash }) => hash === this.completedBy)]
     if (completing === -1) return piece.at > this.confirmedAt ? this.left(piece) : 0n
+    // The last ones are beyond it, each at most whole.
     const reached = sumOf(all.slice(0, place + 1).map(this.left))
-    return place < completing ? 0n : most(0n, least(reached - asked, this.left(piece)))
+    return most(0n, least(reached - asked, this.left(piece)))
   }
   undecided = (piece: Piece): bigint => {
     if (piece.role === "small") return 0n
@@ -119,8 +120,12 @@ class Specification {
   come(hash: string, on: string, amounts: ReadonlyArray<bigint>, at: number) {
     const amount = sumOf(amounts)
     const isOwn = on === "base ETH" && !this.isOver
-    const had = sumOf([...this.of("own"), ...this.of("apart")].map((one) => one.amount))
-    const isSmall = on === "base ETH" && amount < floor && !(isOwn && had < asked && had + amount >= asked)
+    const others = [...this.of("own"), ...this.of("apart")]
+    // It completes what is missing without the refunds, which may fail, or with them.
+    const isCompleting = [sumOf(others.map((one) => one.amount)), sumOf(others.map(this.left))].some(
+      (had) => had < asked && had + amount >= asked
+    )
+    const isSmall = on === "base ETH" && amount < floor && !(isOwn && isCompleting)
     const role = isSmall ? "small" : isOwn && this.status !== "ended" ? "own" : "stray"
     this.pieces.push({ hash, on, amount, at, role, accepted: 0n })
   }
