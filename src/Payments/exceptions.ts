@@ -7,6 +7,7 @@
  * says so: money that may never be corroborated, and money on another chain that was undecided when the payment ended.
  * Amounts in base units.
  */
+import { Array as Arr } from "effect"
 import { required, sum } from "../Domain/Amount.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -38,23 +39,13 @@ interface Arrival {
 const arrivalsOf = (
   receipts: ReadonlyArray<Receipt>,
   firstSeen: (receipt: Receipt) => number
-): ReadonlyArray<Arrival> => {
-  const all = new Map<string, ReadonlyArray<Receipt>>()
-  for (const receipt of receipts) all.set(identity(receipt), [...(all.get(identity(receipt)) ?? []), receipt])
-  return [...all.values()].flatMap((parts) => {
-    const [receipt] = parts
-    return receipt === undefined
-      ? []
-      : [
-          {
-            receipt: { ...receipt, sender: commonSender(parts) },
-            amount: sum(parts.map((part) => part.amount)),
-            firstSeen: firstSeen(receipt),
-            seenHere: Math.min(...parts.map((part) => part.seenAt))
-          }
-        ]
-  })
-}
+): ReadonlyArray<Arrival> =>
+  Object.values(Arr.groupBy(receipts, identity)).map((parts) => ({
+    receipt: { ...parts[0], sender: commonSender(parts) },
+    amount: sum(parts.map(({ amount }) => amount)),
+    firstSeen: firstSeen(parts[0]),
+    seenHere: Math.min(...parts.map(({ seenAt }) => seenAt))
+  }))
 
 /**
  * The surplus of a confirmed payment (`overpaid`), by transaction: what is beyond the amount, taken from the last ones, of each
@@ -68,16 +59,13 @@ const surplus = (
   completedBy: string,
   acceptedUnattributed: bigint
 ): ReadonlyArray<ExceptionContent> => {
-  const decidedAt = payment.endedAt ?? 0
-  const decidedWith = arrivals.filter(({ firstSeen }) => firstSeen <= decidedAt)
-  const lacking = payment.amount - sum(decidedWith.map(({ amount }) => amount))
-  const known = arrivals.filter(({ firstSeen, receipt }) => firstSeen <= decidedAt || receipt.txHash === completedBy)
-  const ordered = [...known, ...arrivals.filter((arrival) => !known.includes(arrival))]
+  const isKnown = ({ firstSeen }: Arrival) => firstSeen <= (payment.endedAt ?? 0)
+  const lacking = payment.amount - sum(arrivals.filter(isKnown).map(({ amount }) => amount))
+  const [later, known] = Arr.partition(arrivals, (one) => isKnown(one) || one.receipt.txHash === completedBy)
   const madeUp = lacking < 0n ? 0n : lacking < acceptedUnattributed ? lacking : acceptedUnattributed
   let beyond = madeUp + sum(arrivals.map(({ amount }) => amount)) - payment.amount
   const found: Array<ExceptionContent> = []
-  for (const { amount, receipt } of ordered.toReversed()) {
-    if (beyond <= 0n) break
+  for (const { amount, receipt } of [...known, ...later].toReversed()) {
     const part = beyond < amount ? beyond : amount
     beyond -= part
     if (part > 0n) found.unshift(exceptionOf("overpaid", receipt, part))
@@ -124,9 +112,9 @@ const undone = (payment: Payment, receipts: ReadonlyArray<Receipt>, left: bigint
 /** Base units of the accepted money that are in the payment's currency, on its chain. */
 const ownOf = (payment: Payment, accepted: ReadonlyArray<ExceptionContent>): bigint =>
   sum(
-    accepted.flatMap(({ amount, chain, currency }) =>
-      chain === payment.chain && currency === payment.currency ? [amount] : []
-    )
+    accepted
+      .filter(({ chain, currency }) => chain === payment.chain && currency === payment.currency)
+      .map(({ amount }) => amount)
   )
 
 /** The exceptions of on-time money with a transaction, once the payment has ended. */

@@ -10,8 +10,10 @@ import type { RefundObject } from "../../src/Domain/Refund.ts"
 import { someone, usd } from "../Collect/collecting.ts"
 import { eventually, onceDeep, openShop } from "../Collect/shop.ts"
 import { type Answer, confirmations, type Daemon, mineAt, pay, serveHere } from "../lib/daemon.ts"
+import { entered, linkBySocket, visitorOf } from "../lib/portal.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
+import { shownIn } from "../Portal/shop.ts"
 
 interface Order {
   /** USDC on ethereum. */
@@ -71,7 +73,7 @@ const read = Effect.fnUntraced(function* ({ call }: Daemon) {
 
 /** The rows of a file of comma-separated values, which has no cell with a comma. */
 const rowsIn = (csv: string) => {
-  const [head = "", ...lines] = csv.trim().split("\n")
+  const [head = "", ...lines] = csv.trim().split(/\r?\n/)
   const columns = head.split(",")
   return lines.map((line) => {
     const cells = line.split(",").map((cell, i) => [columns[i] ?? "", columns[i] === "decimals" ? Number(cell) : cell])
@@ -79,7 +81,7 @@ const rowsIn = (csv: string) => {
   })
 }
 
-liveTest("twelve orders: the ledger, the file and the contracts have the same sums, also later", function* () {
+liveTest("twelve orders: ledger, files, portal and contracts have the same sums, also later", function* () {
   const shop = yield* openShop({ other: "polygon" })
   const { chain, config, daemon, exceptions, home, plan, planIn, sent, sign, until } = shop
   const polygon = shop.other ?? expect.unreachable()
@@ -218,4 +220,19 @@ liveTest("twelve orders: the ledger, the file and the contracts have the same su
   const later = yield* read(again)
   expect(later.find(({ payment }) => payment === next.id)).toMatchObject({ worth: "8.00" })
   expect(later.filter(({ payment }) => payment !== next.id)).toEqual(rows)
+
+  // The same in the portal, also once the account counts in another currency.
+  yield* tilld(["accounts", "shop", "--currency", "USD", ...config])
+  const visitor = yield* Effect.flatMap(linkBySocket(home), (link) => entered(visitorOf(again.url), link))
+  const page = (path: string) => Effect.map(visitor.get(`/portal/a/default/test${path}`), ({ text }) => text)
+  expect(rowsIn(yield* page("/ledger.csv")).map(withoutOwner)).toEqual(later)
+  expect(sumsOf(later)).toMatchObject({ income: { "ethereum USDC": (kept - 15n - 22n - 18n + 10n) * usd } })
+  const income = ["€245.27", "210.00 USDC", "35.00 USDC", "26.00 USDT"]
+  for (const [path, title] of [
+    ["", ">Income<"],
+    ["/payments", "Their income"],
+    ["/ledger", "Income of all these rows"]
+  ] as const) {
+    expect(shownIn(yield* page(path), title)).toEqual(income)
+  }
 })

@@ -32,6 +32,13 @@ export const somebody = (who: Who = {}) => Effect.flatMap(TestApi, (api) => sign
 export const viewer = somebody({ role: "viewer", account: "default", name: "Vera" })
 export const admin = somebody({ role: "admin", account: "default", name: "Ada" })
 
+/** The worth and the base units of what a page says next to a title. */
+export const shownIn = (text: string, title: string) => {
+  const [, worth = "", tokens = ""] =
+    new RegExp(`${title}.*?<p class="big">(.*?)</p>.*?<ul>(.*?)</ul>`, "s").exec(text) ?? []
+  return [worth, ...[...tokens.matchAll(/class="money">(.*?)</g)].map(([, money = ""]) => money)]
+}
+
 let references = 0
 
 export const makePayment = (

@@ -1,15 +1,11 @@
 import { readFileSync } from "node:fs"
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
-import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
-import { Invocation } from "../../src/Control/Invocation.ts"
-import { ask } from "../../src/commands/askDaemon.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { makeClient } from "../lib/api.ts"
 import { confirmations, localChain, makeHome, pay, serve } from "../lib/daemon.ts"
 import { startFaultProxy } from "../lib/faultProxy.ts"
 import { makeInbox } from "../lib/inbox.ts"
-import { visitorOf } from "../lib/portal.ts"
+import { entered, linkBySocket, visitorOf } from "../lib/portal.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -64,11 +60,8 @@ liveTest(
     const token = new URL(checkoutUrl).pathname.split("/").at(-1) ?? ""
     const visitor = visitorOf(daemon.url)
     expect((yield* visitor.get(`/pay/${token}`)).status).toBe(200)
-    const link = yield* ask({ socket: `${home.database}.sock` }, makeLoginLink, { name: "Ada" }).pipe(
-      Effect.provideService(Invocation, { env: {}, user: "suite" }),
-      Effect.map(({ url }) => new URL(url).pathname)
-    )
-    expect((yield* visitor.post(link)).status).toBe(303)
+    const link = yield* linkBySocket(home)
+    yield* entered(visitor, link)
     const session = visitor.secret() ?? ""
     expect((yield* visitor.post(`${me}/password`, { name: "ada", password })).status).toBe(303)
     for (const page of ["payments", "webhooks", "keys", "deliveries", "requests", "settings"]) {

@@ -1,22 +1,14 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
-import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
-import { Invocation } from "../../src/Control/Invocation.ts"
-import { ask } from "../../src/commands/askDaemon.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { makeClient } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { visitor } from "../lib/browser.ts"
 import { homeOn, serveHere } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
+import { linkBySocket } from "../lib/portal.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-
-const link = (database: string) =>
-  ask({ socket: `${database}.sock` }, makeLoginLink, { name: "Ada" }).pipe(
-    Effect.provideService(Invocation, { env: {}, user: "suite" }),
-    Effect.map(({ url }) => new URL(url).pathname)
-  )
 
 /** Works on the page, in the browser. */
 const browse = <A>(work: () => Promise<A>) => Effect.promise(work)
@@ -34,7 +26,7 @@ liveTest("a person signs in, creates a key, and repairs a failing receiver", fun
   const { context, strayed } = yield* visitor(daemon.url)
   const page = yield* browse(() => context.newPage())
 
-  yield* Effect.flatMap(link(home.database), (path) => browse(() => page.goto(`${daemon.url}${path}`)))
+  yield* Effect.flatMap(linkBySocket(home), (path) => browse(() => page.goto(`${daemon.url}${path}`)))
   yield* browse(() => page.getByRole("button", { name: /sign in/i }).click())
 
   yield* open(page, "API keys")

@@ -3,6 +3,9 @@ import { Effect } from "effect"
 import type { BrowserContext } from "playwright-core"
 import { request as send } from "undici"
 import { linkPath, makeLink } from "../../src/Auth/loginLinks.ts"
+import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
+import { Invocation } from "../../src/Control/Invocation.ts"
+import { ask } from "../../src/commands/askDaemon.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Role } from "../../src/Domain/Person.ts"
 import { csrfTokenOf } from "../../src/Portal/Desk.ts"
@@ -85,7 +88,14 @@ const terms = ({ account, name = "Ada", role = account === undefined ? "operator
 /** The path of a one-time link, made in this process's store. */
 export const newLink = (who: Who = {}) => Effect.map(Effect.orDie(makeLink(terms(who))), ({ token }) => linkPath(token))
 
-const entered = (visitor: Visitor, link: string) =>
+/** The same by the socket of a daemon, as the command makes it, for an operator. */
+export const linkBySocket = ({ database }: { readonly database: string }) =>
+  ask({ socket: `${database}.sock` }, makeLoginLink, { name: "Ada" }).pipe(
+    Effect.provideService(Invocation, { env: {}, user: "suite" }),
+    Effect.map(({ url }) => new URL(url).pathname)
+  )
+
+export const entered = (visitor: Visitor, link: string) =>
   Effect.map(visitor.post(link), ({ status, text }) => {
     if (status !== 303) throw new Error(`the link was refused: ${status} ${text}`)
     return visitor
