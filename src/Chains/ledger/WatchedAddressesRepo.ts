@@ -89,23 +89,24 @@ export const openChains = (db: Db, mode: Mode) =>
   )
 
 /**
- * Whether a confirmed payment of the chain has lost a transaction to a reorg, in a block above `above`, that is not on
- * the new branch and that was not searched at another provider since. Such a payment fails, or stays confirmed, once
- * the new branch is final.
+ * Whether a confirmed payment of the chain has lost a transaction to a reorg that is not on the new branch: in a block
+ * above `final`, though a search may already have come that far, or, with `searches`, in a block up to which no other
+ * provider was searched since. Such a payment fails, or stays confirmed, once the new branch is final.
  */
-export const anyUndone = (db: Db, { chain, mode }: Network, above: number) =>
+export const anyUndone = (db: Db, { chain, mode }: Network, final: number, searches: boolean) =>
   anyRow(
     db,
-    `SELECT 1 AS found FROM receipts AS gone
-       WHERE canonical = 0 AND refuted = 0 AND listed = 'own' AND chain = ? AND mode = ? AND block_number > ?
+    `SELECT 1 AS found FROM receipts AS gone INDEXED BY receipts_orphaned
+       WHERE canonical = 0 AND refuted = 0 AND listed = 'own' AND chain = ? AND mode = ?
          AND EXISTS (SELECT 1 FROM payments
            WHERE id = gone.payment_id AND status = 'confirmed' AND payments.chain = gone.chain)
-         AND NOT EXISTS (SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number)
+         AND (block_number > ? OR ? AND NOT EXISTS (
+           SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number))
          AND NOT EXISTS (SELECT 1 FROM receipts AS again
            WHERE again.payment_id = gone.payment_id AND again.listed = 'own' AND again.tx_hash = gone.tx_hash
              AND again.canonical = 1)
        LIMIT 1`,
-    [chain, mode, above]
+    [chain, mode, final, Number(searches)]
   )
 
 /** Whether an open payment of the chain ends between the times of the blocks `after` and `until`. */

@@ -148,7 +148,7 @@ const isUndoing = Effect.fnUntraced(function* (watch: WatchContext) {
   const scan = yield* Ledger.scan(reader, network)
   if (scan === undefined) return false
   const final = finalBlockOf(watch, scan.head.number, scan.finalized)
-  return yield* Watched.anyUndone(reader, network, isOnlyProvider(watch) ? final : -1)
+  return yield* Watched.anyUndone(reader, network, final, !isOnlyProvider(watch))
 })
 
 const activityOf = Effect.fnUntraced(function* (watch: WatchContext) {

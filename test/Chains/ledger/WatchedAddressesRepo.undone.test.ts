@@ -10,25 +10,24 @@ import { confirmedOnce, elsewhere, layer, network, start, tick, transfer } from 
 
 // Whether a confirmed payment waits for what a reorg makes of it.
 
-const above = (number: number, on = network) =>
-  Effect.flatMap(Reader, (reader) => Watched.anyUndone(reader, on, number))
+const waits = ({ final = 200, on = network, searches = true }) =>
+  Effect.flatMap(Reader, (reader) => Watched.anyUndone(reader, on, final, searches))
 
-it.scoped(
-  "a confirmed payment waits for blocks above the given one, on its own chain, until another provider has been asked",
-  () =>
-    Effect.gen(function* () {
-      const { id } = yield* confirmedOnce
-      expect(yield* above(-1)).toBe(false)
-      yield* tick({ head: 131, ancestor: 119, finalized: 110 })
-      expect(yield* above(-1)).toBe(true)
-      expect(yield* above(119)).toBe(true)
-      expect(yield* above(120)).toBe(false)
-      expect(yield* above(-1, elsewhere)).toBe(false)
-      yield* write(Searches.keep(network, [id], 119))
-      expect(yield* above(-1)).toBe(true)
-      yield* write(Searches.keep(network, [id], 120))
-      expect(yield* above(-1)).toBe(false)
-    }).pipe(Effect.provide(layer))
+it.scoped("a confirmed payment waits until its lost blocks are final, and another provider has been asked", () =>
+  Effect.gen(function* () {
+    const { id } = yield* confirmedOnce
+    expect(yield* waits({})).toBe(false)
+    yield* tick({ head: 131, ancestor: 119, finalized: 110 })
+    expect(yield* waits({})).toBe(true)
+    expect(yield* waits({ final: 119, searches: false })).toBe(true)
+    expect(yield* waits({ final: 120, searches: false })).toBe(false)
+    expect(yield* waits({ on: elsewhere })).toBe(false)
+    yield* write(Searches.keep(network, [id], 119))
+    expect(yield* waits({ final: 120 })).toBe(true)
+    yield* write(Searches.keep(network, [id], 120))
+    expect(yield* waits({ final: 119 })).toBe(true)
+    expect(yield* waits({ final: 120 })).toBe(false)
+  }).pipe(Effect.provide(layer))
 )
 
 it.scoped.each([
@@ -44,7 +43,7 @@ it.scoped.each([
   Effect.gen(function* () {
     yield* confirmedOnce
     yield* steps
-    expect(yield* above(-1)).toBe(false)
+    expect(yield* waits({ final: 110 })).toBe(false)
   }).pipe(Effect.provide(layer))
 )
 
@@ -53,7 +52,7 @@ it.scoped("an open payment does not wait", () =>
     yield* start
     yield* tick({ head: 121, transfers: [transfer(120, 1n)] })
     yield* tick({ head: 122, ancestor: 119 })
-    expect(yield* above(-1)).toBe(false)
+    expect(yield* waits({ final: 110 })).toBe(false)
   }).pipe(Effect.provide(layer))
 )
 
@@ -66,10 +65,10 @@ it.scoped("a confirmed payment waits neither for what two providers have denied 
     if (receipt === undefined) return yield* Effect.dieMessage("there is no receipt")
     const run = (statement: string) => write(Effect.flatMap(Tx, (tx) => tx.run(statement)))
     yield* run("UPDATE receipts SET position = 'tx:0', listed = NULL")
-    expect(yield* above(-1)).toBe(false)
+    expect(yield* waits({ final: 110 })).toBe(false)
     yield* run("UPDATE receipts SET listed = 'own'")
-    expect(yield* above(-1)).toBe(true)
+    expect(yield* waits({ final: 110 })).toBe(true)
     yield* write(CorroborationRepo.refute(network, receipt))
-    expect(yield* above(-1)).toBe(false)
+    expect(yield* waits({ final: 110 })).toBe(false)
   }).pipe(Effect.provide(layer))
 )
