@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, sym
 import { dirname, join, relative } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { createClient } from "../src/client/index.ts"
 import { type Chains, FiveChains, localChain, makeHome, pay, serve } from "./lib/daemon.ts"
 import { needs } from "./lib/needs.ts"
 import { folderWithTilld } from "./lib/packed.ts"
@@ -392,6 +393,14 @@ describe("the documentation", () => {
     expect(all.length).toBeGreaterThan(4)
     for (const size of all) expect(size).toBeLessThanOrEqual(60_000)
     expect(sizes(textOf("README.md")).reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(120_000)
+  })
+
+  it("the client's table has each of its methods", () => {
+    const client = createClient({ baseUrl: "https://pay.example.com", apiKey: "svc_test_x" })
+    const table = [...textOf("docs/client.md").matchAll(/^\| `(\w+)` +\| (`.*`) +\|$/gm)]
+    expect(table.map(([, of, methods]) => [of, methods?.match(/\w+/g)])).toEqual(
+      Object.entries(client).map(([of, methods]) => [of, Object.keys(methods)])
+    )
   })
 
   it("every npm script that it names exists", () => {

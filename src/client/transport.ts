@@ -74,6 +74,7 @@ const rootOf = (baseUrl: string): string => {
     throw new TypeError("baseUrl must be an absolute http or https URL without query, such as https://pay.example.com")
   }
   if (url.username !== "" || url.password !== "") throw new TypeError("baseUrl must have no user info")
+  if (/\/v1\/*$/.test(url.pathname)) throw new TypeError("baseUrl must not end in /v1: the client adds it")
   return url.origin + url.pathname.replace(/(?<!\/)\/+$/, "")
 }
 

@@ -10,6 +10,7 @@ describe("a client is not created", () => {
     [{ baseUrl: "ftp://pay.example.com" }, "baseUrl must be an absolute http or https URL"],
     [{ baseUrl: "https://pay.example.com/?x=1" }, "without query"],
     [{ baseUrl: "https://me:secret@pay.example.com" }, "baseUrl must have no user info"],
+    [{ baseUrl: "https://pay.example.com/v1/" }, "baseUrl must not end in /v1"],
     [{ apiKey: "" }, "apiKey must be svc_live_ or svc_test_"],
     [{ apiKey: `${apiKey}\n` }, "apiKey must be svc_live_ or svc_test_"],
     [{ timeoutMs: 0 }, "timeoutMs must be above 0"],
