@@ -26,7 +26,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   EXCEPTION_RESOLVED:
     "The exception is closed, and not by this decision, or the refund is noted for another amount. A decision stays as it is; `GET /v1/exceptions?status=open` lists what is left to decide.",
   NOTHING_TO_REFUND:
-    "The exception is `reorged`: a reorg took the money, so that there is none to send back. Accept it, to do without that money. Or no money counts for the payment: the message says where it is.",
+    "The exception is `reorged`: a reorg took the money, so that there is none to send back. Accept it, to do without that money. Or none of what was meant has come, or is left: the message says what there is.",
   MONEY_NOT_CONFIRMED:
     "The money has fewer confirmations than its chain asks for, so that a reorg may still take it, or no second provider has it. The message says which. Send the decision again later.",
   REFUND_UNDER_WAY:

@@ -96,13 +96,10 @@ export const walletPathOf = ({ index, walletAccount }: PaymentException): string
 /** A note on a decision: 1 to 500 characters, no control characters, no half ones. */
 export const notePattern = /^[^\p{Cc}\p{Cs}]{1,500}$/u
 
-/** There is no money to decide on. */
+/** There is no money to decide on, or it is unclear which is meant. */
 export class NothingToDecide extends Schema.TaggedError<NothingToDecide>()("NothingToDecide", {
   message: Schema.String
 }) {}
-
-/** It is unclear which money was sent back: nothing counts for the payment, and several exceptions are open. */
-export class RefundUnclear extends Schema.TaggedError<RefundUnclear>()("RefundUnclear", { message: Schema.String }) {}
 
 /** The transaction cannot prove a payment: the chain does not have it, not deep enough, or cannot be asked. */
 export class TransactionNotProven extends Schema.TaggedError<TransactionNotProven>()("TransactionNotProven", {

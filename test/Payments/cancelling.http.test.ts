@@ -79,7 +79,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     })
   )
 
-  test("is for the payment's own account and mode, with payments:write", function* () {
+  test("is for the payment's own account and mode", function* () {
     const { call, cancel, newKey, path } = yield* shop
     const live = yield* newKey("live")
     for (const [key, of] of [
@@ -88,11 +88,6 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     ] as const) {
       expect((yield* call("POST", `${of}/cancel`, { key })).status).toBe(404)
     }
-    const refused = yield* cancel({ key: yield* newKey("test", ["payments:read"]) })
-    expect([refused.status, refused.body.error.message]).toEqual([
-      403,
-      "The API key lacks the permission payments:write: use a key that has it. Keys are made and listed in the portal, under Keys (/portal), and made by tilld keys create --permissions."
-    ])
     expect((yield* cancel()).status).toBe(200)
   })
 

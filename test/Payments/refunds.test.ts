@@ -55,8 +55,8 @@ const withTwo = Effect.gen(function* () {
 test("refunded: of a payment, what is open goes back, the oldest first; one exception alone by its id", function* () {
   const { eight, id, seven } = yield* withTwo
   const before = yield* look(id)
-  expect(yield* refusal(refunded(id))).toContain("must be given: at most 15 ETH on base")
-  expect(yield* refusal(refunded(seven, { amount: 8n }))).toContain("at most 7")
+  expect(yield* refusal(refunded(id))).toContain("given, and be at most 0.000000000000000015 ETH (15 ")
+  expect(yield* refusal(refunded(seven, { amount: 8n }))).toContain("ETH (7 in base units)")
   expect(yield* look(id)).toEqual(before)
   const result = yield* refunded(id, { amount: 9n })
   expect(result?.refund.parts).toMatchObject([
@@ -357,8 +357,8 @@ describe("a refund of a payment's money", () => {
     const payment = yield* openWith(transfer(110, 500n))
     const before = yield* look(payment.id)
     for (const [amount, message] of [
-      [undefined, "must be given: at most 500 ETH on base"],
-      [501n, "at most 500"]
+      [undefined, "must be given, and be at most 0.0000000000000005 ETH (500"],
+      [501n, "must be at most 0.0000000000000005 ETH (500"]
     ] as const) {
       expect(yield* Effect.flip(refunded(payment.id, { amount }))).toMatchObject({
         ...{ _tag: "DecisionInvalid", field: "amount" },
@@ -405,7 +405,7 @@ describe("a refund of a payment's money", () => {
       "0xt109 200 true"
     ])
     yield* stands(payment.id, "confirmed 1300 0xt110", "refunded overpaid 300")
-    expect(yield* refusal(back(payment, 801n))).toContain("at most 800")
+    expect(yield* refusal(back(payment, 801n))).toContain("ETH (800 in base units)")
     yield* back(payment, 800n)
     expect(yield* Effect.flip(back(payment, 1n))).toMatchObject({ _tag: "NothingToDecide" })
     // A reorg that takes other money leaves it paid, too.

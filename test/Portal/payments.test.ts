@@ -231,7 +231,7 @@ liveSuite(portalApp, "the portal's payments", (test) => {
     for (const [fields, problem] of [
       [{}, "Amount is required"],
       [{ amount: "a lot" }, "must be a number above zero"],
-      [{ amount: "20.000001" }, "must be at most 20000000"],
+      [{ amount: "20.000001" }, "must be at most 20 USDC"],
       [{ amount: "5", txHash: "0x1" }, "must be a transaction's hash"],
       [{ amount: "5", to: "0x1" }, "Receiver must be an address"]
     ] as const) {

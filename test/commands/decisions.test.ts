@@ -246,8 +246,8 @@ liveTest("payments refunded: of what counts for an open payment, by its amount a
   )
   const refund = ["payments", "refunded", id, "--tx", `0x${"A".repeat(64)}`, "--note", "changed her mind"]
   for (const [reason, ...args] of [
-    ["--amount must be given: at most 5 ETH on base", ...refund],
-    ["--amount must be at most 5", ...refund, "--amount", "6"]
+    ["--amount must be given, and be at most 0.000000000000000005 ETH", ...refund],
+    ["--amount must be at most 0.000000000000000005 ETH (5 in base units)", ...refund, "--amount", "6"]
   ] as const) {
     expect((yield* tilld(...args, "--json")).stderr, reason).toContain(reason)
   }
@@ -294,7 +294,7 @@ liveTest("a decision that is not possible ends with its reason", function* () {
     [1, "There is no refund ref_none", "refunded", "ref_none", "--tx", hash],
     [1, "--tx must be given", "refunded", "ref_none"],
     [1, "--tx must be 0xlate", "accept", "exc_1", "--tx", hash],
-    [1, "--amount must be at most 1000", "refunded", "exc_1", "--amount", "1001"],
+    [1, "--amount must be at most 0.000000000000001 ETH", "refunded", "exc_1", "--amount", "1001"],
     [2, "--note must have", "accept", "exc_1", "--note", ""],
     [2, "--tx must be", "refunded", "exc_1", "--tx", "0x1"],
     [2, "--amount must be", "refunded", paymentId(1), "--amount", "0.5"],

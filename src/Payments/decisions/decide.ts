@@ -11,7 +11,6 @@ import type {
   DecisionInvalid,
   MoneyNotConfirmed,
   NothingToDecide,
-  RefundUnclear,
   TransactionNotProven
 } from "../../Domain/Exception.ts"
 import type { Refund, RefundSettled, RefundUnderWay } from "../../Domain/Refund.ts"
@@ -26,7 +25,6 @@ const refusals = {
   AlreadyDecided: ({ message }: AlreadyDecided) => new ApiError({ code: "EXCEPTION_RESOLVED", message }),
   DecisionInvalid: ({ field, message }: DecisionInvalid) => invalid([{ path: field, message }]),
   NothingToDecide: ({ message }: NothingToDecide) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
-  RefundUnclear: ({ message }: RefundUnclear) => new ApiError({ code: "NOTHING_TO_REFUND", message }),
   MoneyNotConfirmed: ({ message }: MoneyNotConfirmed) => new ApiError({ code: "MONEY_NOT_CONFIRMED", message }),
   QuotaExceeded: (error: QuotaExceeded) => quotaExceeded(error)
 }

@@ -10,7 +10,6 @@ import {
   MoneyNotConfirmed,
   NothingToDecide,
   notePattern,
-  RefundUnclear,
   TransactionNotProven
 } from "../../Domain/Exception.ts"
 import { OperatorException } from "../../Domain/ExceptionObject.ts"
@@ -206,7 +205,6 @@ export const refundMoney = operation({
   refusals: [
     NotFound,
     NothingToDecide,
-    RefundUnclear,
     AlreadyDecided,
     DecisionInvalid,
     MoneyNotConfirmed,
@@ -226,7 +224,7 @@ export const refundMoney = operation({
       const { txHash } = request
       if (txHash === undefined) return yield* new DecisionInvalid({ field: "txHash", message: "--tx must be given" })
       const refund = yield* orNotFound(id, yield* nameRefund(id, undefined, txHash))
-      return { ...(yield* decisionView({ ...(yield* ofRefund(refund)) }, terms)), refund: refundObject(refund) }
+      return { ...(yield* decisionView(yield* ofRefund(refund), terms)), refund: refundObject(refund) }
     }
     const amount = request.amount === undefined ? undefined : BigInt(request.amount)
     const noted = noteRefund(id, undefined, { ...request, amount, to: request.to?.toLowerCase() }, ({ refund }, made) =>

@@ -5,18 +5,15 @@
  * transaction, with the events that follow. Called by the HTTP handlers, for their key's owner, and by commands, for all.
  */
 import { Clock, Effect, Either } from "effect"
+import { formatUnits } from "viem"
 import { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { Owner } from "../../Domain/Account.ts"
 import type { ChainName } from "../../Domain/Chain.ts"
-import {
-  AlreadyDecided,
-  DecisionInvalid,
-  NothingToDecide,
-  type PaymentException,
-  RefundUnclear
-} from "../../Domain/Exception.ts"
+import { decimalsOn, type NamedNetwork } from "../../Domain/Currency.ts"
+import { AlreadyDecided, DecisionInvalid, NothingToDecide, type PaymentException } from "../../Domain/Exception.ts"
 import { newRefundId, type RefundId } from "../../Domain/Ids.ts"
-import { isEnded, type Payment } from "../../Domain/Payment.ts"
+import type { Payment } from "../../Domain/Payment.ts"
+import type { Receipt } from "../../Domain/Receipt.ts"
 import {
   isSentBack,
   isStanding,
@@ -27,7 +24,7 @@ import {
   RefundUnderWay
 } from "../../Domain/Refund.ts"
 import { type PricedMoment, pricesOf } from "../../Quotes/frozenRates.ts"
-import type { Settings } from "../../Settings.ts"
+import { Settings } from "../../Settings.ts"
 import { type Db, Tx, Writer } from "../../Sql.ts"
 import * as Repo from "../PaymentsRepo.ts"
 import * as Refunds from "../RefundsRepo.ts"
@@ -60,6 +57,13 @@ const described = ({ amount, currency, id, kind, txHash = "transaction unknown" 
   `${id} (${kind}, ${amount} base units of ${currency}, ${txHash})`
 
 const invalidAmount = (message: string) => new DecisionInvalid({ field: "amount", message })
+
+/** An amount as the portal's forms and as the API take it. */
+const bothUnits = Effect.fnUntraced(function* (network: NamedNetwork, currency: string, amount: bigint) {
+  const decimals = decimalsOn((yield* Settings).chains, network, currency)
+  if (decimals === undefined) return `${amount} base units of ${currency}`
+  return `${formatUnits(amount, decimals)} ${currency} (${amount} in base units)`
+})
 
 /** Lets the payment, or the lost address, follow from its refunds as they are now. */
 const settle = Effect.fnUntraced(function* ({ address, chain, mode, payment: of }: Refund) {
@@ -116,24 +120,27 @@ const ofException = Effect.fnUntraced(function* (exception: PaymentException, re
     })
   }
   const { amount = all, uncorroborated } = request
-  if (amount > all) return yield* invalidAmount(`must be at most ${all}, which is what is open of ${id}`)
+  if (amount > all) {
+    const most = yield* bothUnits(exception, currency, all)
+    return yield* invalidAmount(`must be at most ${most}, which is what is open of ${id}`)
+  }
   yield* refuseUndecidable(whyExceptionUndecidable(yield* Tx, exception, { uncorroborated }))
   const part: Refundable = { exception: id, txHash, block, amount, ofConfirmed: false, receipts: [] }
   return { parts: [part], chain, currency }
 })
 
-/** Why no money of a payment can go back. */
-const nothingLeft = ({ id, status }: Payment, of: string) => {
-  const why = isEnded(status)
-    ? "what came was sent back, or is held for a refund"
-    : "none has come yet, or all was sent back"
-  return new NothingToDecide({ message: `No ${of} of ${id} can be sent back: ${why}` })
+/** Why none of the money that was meant can go back. */
+const whyNothing = (of: string, money: ReadonlyArray<Receipt>, open: ReadonlyArray<PaymentException>): string => {
+  if (open.length > 0) return `name what you mean by its id, ${open.map(described).join(", ")}`
+  const came = new Set(money.flatMap((one) => (one.canonical ? [`${one.currency} on ${one.chain}`] : [])))
+  if (came.has(of)) return "what came was sent back, or is held for a refund"
+  return came.size === 0 ? "none that counts has come" : `${[...came].join(", ")} came`
 }
 
 /** What of a payment's money goes back: what is open first, then what counts. */
 const ofPayment = Effect.fnUntraced(function* (payment: Payment, request: RefundRequest) {
   const { uncorroborated } = request
-  const { refundable, stored } = yield* standingOf(payment)
+  const { money: came, refundable, stored } = yield* standingOf(payment)
   const open = stored.filter(({ kind, status }) => status === "open" && kind !== "reorged")
   const [only, ...others] = open
   const isUnnamed = request.chain === undefined && request.currency === undefined
@@ -145,17 +152,15 @@ const ofPayment = Effect.fnUntraced(function* (payment: Payment, request: Refund
   const money = refundable(chain, currency)
   const most = money.reduce((sum, one) => sum + one.amount, 0n)
   if (most === 0n) {
-    if (only === undefined) return yield* nothingLeft(payment, of)
-    const list = open.map(described).join(", ")
-    return yield* new RefundUnclear({
-      message: `No ${of} of ${payment.id} can be sent back. Name what you mean by its id: ${list}`
-    })
+    const why = whyNothing(of, came, open)
+    return yield* new NothingToDecide({ message: `No ${of} of ${payment.id} can be sent back: ${why}` })
   }
   const isAll = money.length === 1 && money[0]?.exception !== undefined
   const amount = request.amount ?? (isAll ? most : undefined)
-  if (amount === undefined) return yield* invalidAmount(`must be given: at most ${most} ${of} can be sent back`)
-  if (amount > most) {
-    return yield* invalidAmount(`must be at most ${most}, which is what is left of ${of} for ${payment.id}`)
+  if (amount === undefined || amount > most) {
+    const text = yield* bothUnits({ ...payment, chain }, currency, most)
+    const must = amount === undefined ? "must be given, and" : "must"
+    return yield* invalidAmount(`${must} be at most ${text}, which is what is left of ${of} for ${payment.id}`)
   }
   const parts = partsOf(money, amount)
   const counting = parts.filter(({ exception }) => exception === undefined).flatMap(({ receipts }) => receipts)
@@ -287,7 +292,10 @@ export const nameRefund = <E = never>(
     Effect.fnUntraced(function* (refund: Refund) {
       const isSame = refund.txHash === txHash && refund.status !== "failed"
       if (refund.status !== "noted" && refund.status !== "not_found" && !isSame) {
-        return yield* new RefundSettled({ message: `${id} is ${refund.status}, and its transaction stays as it is` })
+        const next = refund.status === "failed" ? ": record a new refund" : ""
+        return yield* new RefundSettled({
+          message: `${id} is ${refund.status}, and its transaction stays as it is${next}`
+        })
       }
       const after = isSame ? refund : yield* changed(refund, { status: "noted", txHash })
       yield* alsoCommit(after)

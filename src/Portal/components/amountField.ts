@@ -25,24 +25,18 @@ export const amountRule = (decimals: number): string =>
     ? "must be a whole number above zero"
     : `must be a number above zero such as 12.5, with at most ${decimals} digits after the point, and no separator of thousands`
 
-/**
- * The fields of a form, as the API's `schema` takes them: the amount in base units.
- *
- * @param whyWrong what is wrong with an amount above zero
- */
+/** The fields of a form, as the API's `schema` takes them: the amount in base units. */
 export const bodyOfForm = <A, I>(
   schema: Schema.Schema<A, I>,
   { amount, ...others }: Readonly<Record<string, string>>,
-  decimals: number,
-  whyWrong: (units: bigint) => string | undefined = () => undefined
+  decimals: number
 ): Either.Either<A, ReadonlyArray<FieldProblem>> => {
   const units = amount === undefined ? undefined : baseUnitsOf(amount, decimals)
   const isAmount = units !== undefined && units !== "0"
-  const message = amount === undefined ? undefined : isAmount ? whyWrong(BigInt(units)) : amountRule(decimals)
   const fields = amount === undefined ? others : { ...others, amount: isAmount ? units : "1" }
   const decoded = Schema.decodeUnknownEither(schema, { errors: "all" })(fields)
   const problems = [
-    ...(message === undefined ? [] : [{ path: "amount", message }]),
+    ...(amount === undefined || isAmount ? [] : [{ path: "amount", message: amountRule(decimals) }]),
     ...(Either.isRight(decoded) ? [] : problemsOf(decoded.left, { kind: "field", known: [] }))
   ]
   return Either.isRight(decoded) && problems.length === 0 ? Either.right(decoded.right) : Either.left(problems)

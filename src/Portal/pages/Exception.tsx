@@ -14,7 +14,7 @@ import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { bodyOfForm, problemsOfRefusal } from "../components/amountField.ts"
-import { moneyText, Unplaced } from "../components/values.tsx"
+import { Unplaced } from "../components/values.tsx"
 import { aboutOne, framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { afterDone, formRoute, type PortalRoute, proofTo } from "../route.ts"
@@ -81,11 +81,7 @@ const decided = (action: Action) =>
         return yield* refused(invalid([{ path: "confirmed", message: "must be ticked: the decision is final" }]))
       }
       const decimals = decimalsOfException(chains, found) ?? 0
-      const body = bodyOfForm(ResolveBody, { ...typed, action }, decimals, (units) =>
-        units > found.amount
-          ? `must be at most ${moneyText(found.amount, found.currency, decimals)}, which is what is open`
-          : undefined
-      )
+      const body = bodyOfForm(ResolveBody, { ...typed, action }, decimals)
       if (Either.isLeft(body)) return yield* refused(invalid(body.left))
       const outcome = action === "accept" ? "accepted" : "refunded"
       return yield* decide(viewer.actor, viewer.owner, id, body.right).pipe(

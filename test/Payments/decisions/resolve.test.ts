@@ -283,7 +283,7 @@ test("refund: a part leaves the rest open; the same transaction is recorded once
   expect(yield* refusal(refund(500n, hash("a")))).toContain("noted already")
   expect(yield* Effect.flip(refund(501n))).toMatchObject({
     field: "amount",
-    message: expect.stringContaining("must be at most 500")
+    message: expect.stringContaining("(500 in base units)")
   })
   yield* refund(undefined, hash("b"))
   expect(yield* exceptionOf(id)).toMatchObject({ status: "refunded", sentBack: 700n, decisionTx: hash("b") })
