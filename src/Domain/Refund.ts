@@ -12,7 +12,7 @@ import type { AccountId, PaymentId, RefundId } from "./Ids.ts"
  * - `begun`: a broadcast of signed transfers sends it, until that has accounted for it
  * - `seen`: the chain has its transfer, without the confirmations yet
  * - `final`: two providers have its transfer, with the chain's confirmations
- * - `not_found`: the chain has no such transaction: it counts in no sum until the right one is named, or it is dropped
+ * - `not_found`: the chain has not had the transaction for an hour: it counts in no sum until the right one is named, or it is dropped
  * - `failed`: the transaction does not send it back, the broadcast gave it up, or it was dropped: its money is open again
  */
 export const RefundStatus = Schema.Literal("noted", "begun", "seen", "final", "not_found", "failed")
@@ -105,7 +105,7 @@ export const RefundObject = Schema.Struct({
   ),
   status: RefundStatus.annotations({
     description:
-      "`noted`: recorded; the chain has not shown it yet, or no transaction was named. `begun`: signed transfers are being sent. `seen`: the chain has it, without the confirmations yet. `final`: the chain has it for good. `not_found`: the chain has no such transaction: name the right one, or drop the refund. `failed`: see `problem`; the money is open again."
+      "`noted`: recorded; no transaction was named, or the chain has not shown it yet, as for an hour of a wrong one. `begun`: signed transfers are being sent. `seen`: the chain has it, without the confirmations yet. `final`: the chain has it for good. `not_found`: the chain has not had the transaction for an hour: name the right one, or drop the refund. `failed`: see `problem`; the money is open again, and another refund of it is a new one."
   }),
   chain: ChainName.annotations({ description: "The chain that the money is on." }),
   currency: text("What is sent back."),

@@ -144,7 +144,7 @@ export interface Refund {
   readonly payment?: string
   /** The exceptions whose money it sends back, where there are any. */
   readonly exceptions?: ReadonlyArray<string>
-  /** `noted`: recorded; the chain has not shown it yet, or no transaction was named. `begun`: signed transfers are being sent. `seen`: the chain has it, without the confirmations yet. `final`: the chain has it for good. `not_found`: the chain has no such transaction: name the right one, or drop the refund. `failed`: see `problem`; the money is open again. */
+  /** `noted`: recorded; no transaction was named, or the chain has not shown it yet, as for an hour of a wrong one. `begun`: signed transfers are being sent. `seen`: the chain has it, without the confirmations yet. `final`: the chain has it for good. `not_found`: the chain has not had the transaction for an hour: name the right one, or drop the refund. `failed`: see `problem`; the money is open again, and another refund of it is a new one. */
   readonly status: RefundStatus
   /** The chain that the money is on. */
   readonly chain: Chain
