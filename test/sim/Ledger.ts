@@ -245,15 +245,23 @@ export class Ledger extends Books {
     const head = this.scanned(after.chain) ?? (isEnd ? chain.head : undefined)
     if (head === undefined) return
     const { atMost, surely } = this.counted(after, head)
-    const isDeep = ({ block }: Placed) =>
-      head.number - block.number + 1 >= plan.confirmations &&
-      (this.requires === undefined || block.number <= chain[this.requires])
+    const deepOn = (tip: Block) =>
+      this.counted(after, tip).atMost.filter(
+        ({ block }) =>
+          tip.number - block.number + 1 >= plan.confirmations &&
+          (this.requires === undefined || block.number <= chain[this.requires])
+      )
     const isLiedAbout = watched.isLiedAbout(after.address)
     const fail = (why: string) => {
       throw new Violation(`${name} is ${[after.status, after.failure_reason ?? []].flat().join(" ")}, ${why}`)
     }
     const needed = BigInt(after.amount)
-    if (after.status === "confirmed") this.#checkConfirmed(from, after, atMost.filter(isDeep), fail)
+    if (after.status === "confirmed") {
+      // An honest provider may have shown the money deep, and a reorg have come since: that cannot be known.
+      const tips = this.scanned(after.chain) === undefined ? [head, ...watched.shown()] : [head]
+      const [first = [], ...others] = tips.map(deepOn)
+      this.#checkConfirmed(from, after, others.find((deep) => sum(deep) >= needed) ?? first, fail)
+    }
     const isDoubtful = isLiedAbout || watched.isOneTimeWrong() || this.mayBeOnTime(after)
     if (after.status === "detecting" && atMost.length === 0 && !isDoubtful) {
       fail("and nothing came")

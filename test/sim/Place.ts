@@ -235,6 +235,7 @@ export class Place {
     return {
       plan: this.plan,
       chain: this.chain,
+      shown: () => this.providers.flatMap(({ shown = [] }) => shown),
       isGarbled: () => this.#isGarbled || this.#isTold,
       isLiedAbout: (address) => this.#isLiedAbout(address),
       tellsInside: this.providers.filter(({ traits }) => traits.traces || traits.stateDepth > 1_000).length >= quorum,

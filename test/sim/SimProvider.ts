@@ -85,6 +85,8 @@ export class SimProvider {
   readonly withheld = new Set<string>()
   /** Numbers of the blocks whose logs it has answered with, or all receipts. */
   readonly read = new Set<number>()
+  /** The head behind its last answer; undefined before the first, and where that is of no block. */
+  shown: Block | undefined
   /** Calls answered, by method. */
   readonly calls = new Map<string, number>()
   /** Lies, by their names, that no answer has shown yet, of a story that must tell them. */
@@ -207,6 +209,7 @@ export class SimProvider {
     const { head } = view
     if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#leavesOut(head, Number(filter.toBlock))
     for (const lie of this.untold.keys()) if (this.#shows(lie, call)) this.untold.delete(lie)
+    this.shown = this.#chain.byHash.get(head.hash)
     const result = answer(view, call)
     if (call.method === "eth_getLogs" && Predicate.isRecord(filter)) this.#noteRead(filter, head)
     if (call.method === "eth_getBlockReceipts" && result !== null) this.read.add(Number(filter))

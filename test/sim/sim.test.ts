@@ -80,7 +80,8 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     ["22404042", "money to a lost payment's address that is found when its block is read again, while nobody waits"]
   ].map(([seed = "", what = ""]) => [seed, before(seed, [...newest.kinds]), what] as const),
   ["707849636", seedsSteps("707849636"), "accepted surplus that a reorg moves to another transaction"],
-  ["768538563", seedsSteps("768538563"), "a reorg of money that was searched for before its blocks were final"]
+  ["768538563", seedsSteps("768538563"), "a reorg of money that was searched for before its blocks were final"],
+  ["391482014", seedsSteps("391482014"), "a reorg that no provider has shown: the model asks for no knowledge of it"]
 ]
 
 it.each(mended)("seed $0 does not fail: $2", async (seed, steps) => {

@@ -1,3 +1,4 @@
+import type { Block } from "./Block.ts"
 import type { ChainPlan } from "./plans.ts"
 import type { SimChain } from "./SimChain.ts"
 
@@ -19,6 +20,8 @@ export const isRight = (check: () => void): boolean => {
 export interface Watched {
   readonly plan: ChainPlan
   readonly chain: SimChain
+  /** The blocks that providers have shown last as the chain's head. */
+  readonly shown: () => ReadonlyArray<Block>
   /** Headers whose hashes belong to no block were handed out. */
   readonly isGarbled: () => boolean
   /** Logs of these transactions were left out of some response. */
