@@ -256,9 +256,9 @@ const rowOf = (networks: ReadonlyArray<NetworkTokens>, { account, mode }: Ledger
   return shown
 }
 
-/** Whether it is of the chain and the currency that a filter names. */
+/** Whether it is of the chain and the currency that a filter names, in any case of letters. */
 const isMeant = ({ chain, currency }: LedgerFilter, { row }: Found<IncomeRow>): boolean =>
-  (chain ?? row.chain) === row.chain && (currency ?? row.currency) === row.currency
+  (chain ?? row.chain) === row.chain && (currency ?? row.currency).toLowerCase() === row.currency.toLowerCase()
 
 /** Rows that are looked at for one page, and at once, where the filter leaves out some: a page of few may have a next one. */
 const mostLooked = 10_000

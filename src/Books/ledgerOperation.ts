@@ -71,7 +71,7 @@ export const showLedger = operation({
   output: Schema.Struct({ rows: Schema.Array(OwnedLedgerRow), next: maybe(Schema.String) }),
   refusals: [UnknownAccount],
   check: ({ from, month, until }) =>
-    month !== undefined && (from ?? until) !== undefined ? "Give a month, or times" : undefined,
+    month !== undefined && (from ?? until) !== undefined ? "Give either a month, or from and until" : undefined,
   run: Effect.fnUntraced(function* ({ account, after = "", from, limit, month, until, ...filter }) {
     const repo = yield* lazily(() => import("./BooksRepo.ts"))
     const { shopOf } = yield* lazily(() => import("../Auth/ShopsRepo.ts"))

@@ -12,26 +12,26 @@ import { controlTargetOf } from "./options.ts"
 type Row = typeof OwnedLedgerRow.Encoded
 
 const cellsOf = ({ income = "", ...row }: Row): ReadonlyArray<string> => [
-  ...[row.at, row.kind, row.what ?? "", row.merchantRef ?? row.account ?? ""],
+  ...[row.at, [row.kind, row.status].filter(Boolean).join(", "), row.what ?? "", row.merchantRef ?? ""],
   ...[row.chain, `${row.quantity ?? row.amount} ${row.currency}`],
   ...[row.worth === undefined ? (row.worthUnknown ?? "") : `${row.worth} ${row.worthCurrency}`, income],
   row.txHash ?? "transaction unknown"
 ]
 const headings = ["TIME", "KIND", "WHAT", "REFERENCE", "CHAIN", "AMOUNT", "WORTH", "INCOME", "TRANSACTION"]
 
-const sumText = (sum: LedgerSum): string => {
+/** Of all rows of a currency, what is left at the addresses; of some, what moved there. */
+const sumText = (sum: LedgerSum, areAll: boolean): string => {
   const of = (amount: bigint) => decimalText(`${amount}`, sum.decimals) ?? amount
-  return (
-    `${sum.chain} ${sum.currency}: ${of(sum.received)} received - ${of(sum.refunded)} refunded - ` +
-    `${of(sum.collected)} collected - ${of(sum.gas)} gas = ${of(leftOf(sum))}`
-  )
+  const { collected, gas, received, refunded } = sum
+  const parts = Object.entries({ received, refunded, collected, gas }).map(([name, amount]) => `${of(amount)} ${name}`)
+  return `${sum.chain} ${sum.currency}: ${areAll ? `${parts.join(" - ")} = ${of(leftOf(sum))}` : parts.join(", ")}`
 }
 
-/** What the rows come to: by chain and currency what is left at the addresses, and the income. */
-const sumsText = (rows: ReadonlyArray<Row>): string => {
+/** What the rows come to: by chain and currency what moved at the addresses, and the income. */
+const sumsText = (rows: ReadonlyArray<Row>, areAll: boolean): string => {
   const { income, sums, unknown } = addUp(rows)
   return [
-    ...sums.map(sumText),
+    ...sums.map((sum) => sumText(sum, areAll)),
     ...Array.from(income, ([currency, sum]) => `Income: ${worthText(sum)} ${currency}`),
     ...(unknown === 0 ? [] : [`Without the income of ${quantityText(unknown, "row")} whose worth is not known`])
   ].join("\n")
@@ -67,6 +67,8 @@ export const ledgerCommand = commandWith(
       if (csv) return
       if (target.json) return yield* print(JSON.stringify({ rows }))
       yield* print(table(headings, rows.map(cellsOf)))
-      if (rows.length > 0) yield* print(sumsText(rows))
+      const { from, kind, mode, month, payment, until } = input
+      const areAll = [from, kind, month, payment, until].every((one) => one === undefined)
+      yield* print(rows.length === 0 ? `There is no such row in ${mode} mode` : sumsText(rows, areAll))
     })
 )

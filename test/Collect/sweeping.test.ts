@@ -139,6 +139,13 @@ liveTest("collects what has come, and late coin at a swept address is seen after
   expect(printed.stdout).toContain(
     "ethereum USDT: 40.000000 received - 0.000000 refunded - 40.000000 collected - 0.000000 gas = 0.000000"
   )
+  // Of some rows, no sum is a balance; a symbol is found in any case of letters.
+  const moved = yield* tilld(["ledger", "--mode", "test", "--kind", "receipt", "--currency", "usdt", ...config])
+  expect(moved.stdout).toContain(
+    "\nethereum USDT: 40.000000 received, 0.000000 refunded, 0.000000 collected, 0.000000 gas\n"
+  )
+  const nothing = yield* tilld(["ledger", "--mode", "test", "--month", "2001-01", ...config])
+  expect(nothing.stdout).toMatch(/^TIME .*\nThere is no such row in test mode\n$/)
   const exported = yield* tilld(["ledger", "--mode", "test", "--csv", "--kind", "gas", ...config])
   const noted = yield* rows(home, "SELECT * FROM gas")
   expect(exported.stdout.trim().split("\n")).toHaveLength(noted.length + 1)
