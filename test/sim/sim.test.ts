@@ -81,7 +81,12 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
   ].map(([seed = "", what = ""]) => [seed, before(seed, [...newest.kinds]), what] as const),
   ["707849636", seedsSteps("707849636"), "accepted surplus that a reorg moves to another transaction"],
   ["768538563", seedsSteps("768538563"), "a reorg of money that was searched for before its blocks were final"],
-  ["391482014", seedsSteps("391482014"), "a reorg that no provider has shown: the model asks for no knowledge of it"]
+  ["391482014", seedsSteps("391482014"), "a reorg that no provider has shown: the model asks for no knowledge of it"],
+  [
+    "897690740",
+    seedsSteps("897690740"),
+    "a start of reading by a provider whose blocks have times of three hours before"
+  ]
 ]
 
 it.each(mended)("seed $0 does not fail: $2", async (seed, steps) => {

@@ -3,7 +3,7 @@
  * range of blocks, or replaces the blocks that a reorg orphaned; a step is stored whole in one transaction, or not at
  * all. `Watcher` calls it until the head is reached, then at its poll interval.
  */
-import { Duration, Effect } from "effect"
+import { Array as Arr, Duration, Effect } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
@@ -168,7 +168,13 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   const corroborated = yield* providers.agree(provider)
   if ("doubt" in corroborated) return waiting(corroborated.doubt)
   yield* watch.heads.checkPlausible(provider, head)
-  const start = configured ?? (yield* latestStart(chain, client, reader, watch.watched, head))
+  const startBy = ({ client }: Provider, head: BlockRef) => latestStart(chain, client, reader, watch.watched, head)
+  const others = configured === undefined ? yield* providers.others(provider) : []
+  // The lowest: one whose blocks have wrong times must not hide what was paid below.
+  const lower = yield* Effect.forEach(others, (one) =>
+    Effect.option(Effect.flatMap(sendBatch(one.client, [getHead]), ([theirs]) => startBy(one, theirs)))
+  )
+  const start = configured ?? Math.min(yield* startBy(provider, head), ...Arr.getSomes(lower))
   // In one batch with the head, so that both are of the same chain and branch.
   const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {
