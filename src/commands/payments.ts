@@ -3,7 +3,6 @@ import { Effect } from "effect"
 import { listTokens } from "../Chains/repairOperations.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/Currency.ts"
 import type { OperatorException } from "../Domain/ExceptionObject.ts"
-import type { RefundObject } from "../Domain/Refund.ts"
 import {
   acceptMoney,
   dropUnmade,
@@ -12,7 +11,7 @@ import {
   type RefundView,
   refundMoney
 } from "../Payments/decisions/decisionOperations.ts"
-import { type DecisionView, type OperatorPayment, type Story, whyUncounted } from "../Payments/operatorViews.ts"
+import { type DecisionView, type Story, whyUncounted } from "../Payments/operatorViews.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
 import { table } from "./Output.ts"
@@ -58,8 +57,9 @@ const evidenceOf = (receipt: Story["receipts"][number]): string => {
     : "  no second provider has it yet"
 }
 
-const shownIn = (payment: OperatorPayment, show: ShowAmount, amount: string | undefined): string | undefined =>
-  amount === undefined ? undefined : show(payment, { ...payment, amount })
+/** Another amount of what a payment asks for, or an exception has. */
+const shownIn = (of: NamedNetwork & Amount, show: ShowAmount, amount: string | undefined): string | undefined =>
+  amount === undefined ? undefined : show(of, { ...of, amount })
 
 const list = commandOf(listPayments, {
   print: withAmounts((listed, show) =>
@@ -85,9 +85,7 @@ const title = (text: string, lines: ReadonlyArray<string>) =>
   lines.length === 0 ? [`${text}: none`] : [`${text}:`, ...lines.map((line) => `  ${line}`)]
 
 const sentBackOf = (exception: OperatorException, show: ShowAmount): string | undefined =>
-  exception.amountRefunded === undefined
-    ? undefined
-    : show(exception, { ...exception, amount: exception.amountRefunded })
+  shownIn(exception, show, exception.amountRefunded)
 
 const renderException = (exception: OperatorException, show: ShowAmount): string =>
   `${exception.detectedAt}  ${exception.resolution ?? "open"}  ${exception.kind}  ${show(exception, exception)}  ` +
@@ -99,18 +97,16 @@ const renderException = (exception: OperatorException, show: ShowAmount): string
   (exception.resolutionTxHash === undefined ? "" : `  by ${exception.resolutionTxHash}`) +
   (exception.note === undefined ? "" : `  (${exception.note})`)
 
+const amountFields = new Set(["amount", "amountReceived", "amountRemaining", "received", "refunded", "kept"])
+
 const renderStory = (story: Story, show: ShowAmount): string => {
   const { deliveries, events, exceptions, payment, receipts, totals, transitions } = story
   const { mode } = payment
-  const amounts: Readonly<Record<string, string | undefined>> = {
-    amount: show(payment, payment),
-    amountReceived: shownIn(payment, show, payment.amountReceived),
-    amountRemaining: shownIn(payment, show, payment.amountRemaining)
-  }
   return [
-    ...Object.entries(payment).map(
-      ([key, value]) => `${key}: ${amounts[key] ?? (typeof value === "string" ? value : JSON.stringify(value))}`
-    ),
+    ...Object.entries(payment).map(([key, value]) => {
+      const text = typeof value === "string" ? value : JSON.stringify(value)
+      return `${key}: ${amountFields.has(key) ? shownIn(payment, show, text) : text}`
+    }),
     ...title("receipts", [
       ...(story.olderReceipts === 0 ? [] : [`${story.olderReceipts} older ones: --limit shows more`]),
       ...receipts.map(
@@ -154,12 +150,16 @@ const cancel = commandOf(cancelOpenPayment, { print: ({ id, status }) => `${id} 
 
 const renderOpen = (open: ReadonlyArray<OperatorException>, show: ShowAmount): string =>
   table(
-    ["ID", "OPENED", "KIND", "PAYMENT", "MODE", "CHAIN", "AMOUNT", "SENT BACK", "TRANSACTION", "FROM", "ADDRESS"],
+    [
+      ...["ID", "OPENED", "KIND", "PAYMENT", "REFERENCE", "MODE", "CHAIN", "AMOUNT"],
+      ...["SENT BACK", "TRANSACTION", "FROM", "ADDRESS"]
+    ],
     open.map((exception) => [
       exception.id,
       exception.detectedAt,
       exception.kind,
       exception.payment ?? "lost",
+      exception.merchantRef ?? "",
       exception.mode,
       exception.chain,
       show(exception, exception),
@@ -183,21 +183,22 @@ const renderDecision = ({ exceptions, payment }: DecisionView, show: ShowAmount)
 
 const accept = commandOf(acceptMoney, { print: withAmounts(renderDecision) })
 
-const refundLine = (refund: RefundObject): string =>
-  [refund.createdAt, refund.status, refund.id, `${refund.amount} base units of ${refund.currency}`, refund.chain]
-    .concat(refund.txHash ?? "no transaction", refund.to ?? [], refund.problem ?? [], refund.reason ?? [])
+const refundLine = (refund: RefundView["refund"], show: ShowAmount): string =>
+  [refund.createdAt, refund.status, refund.id, show(refund, refund), refund.chain, refund.payment ?? "payment lost"]
+    .concat(refund.merchantRef ?? [], refund.txHash ?? "no transaction", refund.to ?? [])
+    .concat(refund.problem ?? [], refund.reason ?? [])
     .join("  ")
 
 const renderRefund = ({ refund, ...decision }: RefundView, show: ShowAmount): string =>
-  [`refund: ${refundLine(refund)}`, renderDecision(decision, show)].join("\n")
+  [`refund: ${refundLine(refund, show)}`, renderDecision(decision, show)].join("\n")
 
 const refunded = commandOf(refundMoney, { print: withAmounts(renderRefund) })
 
 const allRefunds = commandOf(listRefunds, {
-  print: (listed) => listed.map(refundLine).join("\n"),
+  print: withAmounts((listed, show) => listed.map((refund) => refundLine(refund, show)).join("\n")),
   explain: moreAfter
 })
-const drop = commandOf(dropUnmade, { print: refundLine })
+const drop = commandOf(dropUnmade, { print: withAmounts(refundLine) })
 
 /** `tilld refunds`: what goes back to customers. */
 export const refundsCommand = Command.make("refunds").pipe(

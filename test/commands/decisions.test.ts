@@ -62,7 +62,7 @@ liveTest("payments accept: shown before, confirmed after, and the same again", f
     /open {2}late {2}0\.000000000000001000 ETH {2}base {2}0xlate/
   )
   const listed = (yield* tilld("payments", "exceptions")).stdout
-  expect(listed).toMatch(new RegExp(`${paymentId(1)} .* 0\\.000000000000001000 ETH `))
+  expect(listed).toMatch(new RegExp(`${paymentId(1)} {2}order 1 {4}.* 0\\.000000000000001000 ETH `))
 
   const accepted = yield* json("payments", "accept", paymentId(1))
   expect(accepted).toMatchObject({
@@ -129,15 +129,18 @@ liveTest(
       refund: { payment: paymentId(1), exceptions: ["exc_1"], amount: "400", currency: "ETH", status: "noted" },
       exceptions: [{ ...open, amount: "600", amountRefunded: "400" }]
     })
-    expect((yield* tilld("payments", "show", paymentId(1))).stdout).toContain(
-      "after 0.000000000000000400 ETH that were sent back"
-    )
+    const shown = (yield* tilld("payments", "show", paymentId(1))).stdout
+    expect(shown).toContain("after 0.000000000000000400 ETH that were sent back")
+    expect(shown.match(/^(received|refunded|kept): .*$/gm)).toEqual([
+      "received: 0.000000000000001000 ETH",
+      "refunded: 0.000000000000000400 ETH",
+      "kept: 0.000000000000000600 ETH"
+    ])
+    const whole = (amount: number) => `0.000000000000000${amount} ETH  base  ${paymentId(1)}  order 1`
     const rest = yield* tilld("payments", "refunded", "exc_1")
     expect(rest).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(
-        /^refund: .* {2}noted {2}ref_.* {2}600 base units of ETH {2}base {2}no transaction\n/
-      )
+      stdout: expect.stringMatching(new RegExp(`^refund: .*  noted  ref_.*  ${whole(600)}  no transaction\n`))
     })
     expect(yield* json("payments", "show", paymentId(1))).toMatchObject({
       exceptions: [{ ...open, resolution: "refunded" }]
@@ -149,6 +152,13 @@ liveTest(
     expect(yield* json("refunds", "drop", part.refund.id)).toMatchObject({ id: part.refund.id, status: "failed" })
     expect(yield* json("payments", "exceptions")).toMatchObject([{ ...open, amount: "400", amountRefunded: "600" }])
     expect(yield* json("refunds", "list", "--mode", "test", "--status", "failed")).toMatchObject([{ txHash }])
+    const dropped = `failed  ${part.refund.id}  ${whole(400)}  ${txHash}`
+    for (const command of [
+      ["list", "--mode", "test"],
+      ["drop", part.refund.id]
+    ] as const) {
+      expect((yield* tilld("refunds", ...command)).stdout, command[0]).toContain(dropped)
+    }
   }
 )
 

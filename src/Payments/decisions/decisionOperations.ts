@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { mustExist } from "../../Auth/accountOperations.ts"
 import { UnknownAccount } from "../../Domain/Account.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
-import { ChainName, chainNames } from "../../Domain/Chain.ts"
+import { ChainName, chainNames, Mode } from "../../Domain/Chain.ts"
 import {
   AlreadyDecided,
   DecisionInvalid,
@@ -162,7 +162,10 @@ export const acceptMoney = operation({
   })
 })
 
-const RefundView = Schema.Struct({ ...DecisionView.fields, refund: RefundObject })
+/** `merchantRef`: of its payment, unless the database has lost that. */
+const OperatorRefund = Schema.Struct({ ...RefundObject.fields, mode: Mode, merchantRef: maybe(Schema.String) })
+
+const RefundView = Schema.Struct({ ...DecisionView.fields, refund: OperatorRefund })
 export type RefundView = typeof RefundView.Type
 
 export const refundMoney = operation({
@@ -224,25 +227,28 @@ export const refundMoney = operation({
       const { txHash } = request
       if (txHash === undefined) return yield* new DecisionInvalid({ field: "txHash", message: "--tx must be given" })
       const refund = yield* orNotFound(id, yield* nameRefund(id, undefined, txHash))
-      return { ...(yield* decisionView(yield* ofRefund(refund), terms)), refund: refundObject(refund) }
+      const subject = { payment: yield* paymentOf(refund), exception: undefined }
+      return { ...(yield* decisionView(subject, terms)), refund: yield* operatorRefund(refund) }
     }
     const amount = request.amount === undefined ? undefined : BigInt(request.amount)
     const noted = noteRefund(id, undefined, { ...request, amount, to: request.to?.toLowerCase() }, ({ refund }, made) =>
       Effect.sync(() => add({ refund: refund.id, ...(made === "repeated" ? { made } : {}) }))
     )
     const result = yield* orNotFound(id, yield* namingOption(noted))
-    return { ...(yield* decisionView(result, terms)), refund: refundObject(result.refund) }
+    return { ...(yield* decisionView(result, terms)), refund: yield* operatorRefund(result.refund) }
   })
 })
 
-/** The payment of a refund. */
-const ofRefund = Effect.fnUntraced(function* ({ payment }: Refund) {
+/** The payment of a refund, unless the database has lost it. */
+const paymentOf = Effect.fnUntraced(function* ({ payment }: Refund) {
   const { byId } = yield* lazily(() => import("../PaymentsRepo.ts"))
   const { Reader } = yield* sql
-  return {
-    payment: payment === undefined ? undefined : yield* byId(yield* Reader, payment),
-    exception: undefined
-  }
+  return payment === undefined ? undefined : yield* byId(yield* Reader, payment)
+})
+
+const operatorRefund = Effect.fnUntraced(function* (refund: Refund) {
+  const payment = yield* paymentOf(refund)
+  return { ...refundObject(refund), mode: refund.mode, ...(payment && { merchantRef: payment.merchantRef }) }
 })
 
 export const listRefunds = operation({
@@ -258,7 +264,7 @@ export const listRefunds = operation({
     payment: withFlag(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
     ...pageFields("refunds", defaultPageSize)
   },
-  output: Schema.Array(RefundObject),
+  output: Schema.Array(OperatorRefund),
   refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, mode, ...filter }) {
     yield* mustExist(account)
@@ -267,7 +273,8 @@ export const listRefunds = operation({
     const reader = yield* Reader
     const last = after === undefined ? undefined : yield* repo.byId(reader, after)
     if (after !== undefined && last === undefined) return yield* notFound(after)
-    return (yield* repo.list(reader, { account, mode }, { ...filter, after: last })).map(refundObject)
+    const listed = yield* repo.list(reader, { account, mode }, { ...filter, after: last })
+    return yield* Effect.forEach(listed, operatorRefund)
   })
 })
 
@@ -276,11 +283,11 @@ export const dropUnmade = operation({
   summary: "Drop a refund that was not made: its money is open again, or counts again",
   needs: "store",
   input: { id: withFlag(Schema.String, { about: "The refund, ref_…", value: "ID", isArgument: true }) },
-  output: RefundObject,
+  output: OperatorRefund,
   refusals: [NotFound, RefundUnderWay, RefundSettled],
   audit: ({ id }) => ({ id }),
   run: Effect.fnUntraced(function* ({ id }) {
     const { dropRefund } = yield* refunding
-    return refundObject(yield* orNotFound(id, yield* dropRefund(id, undefined)))
+    return yield* operatorRefund(yield* orNotFound(id, yield* dropRefund(id, undefined)))
   })
 })
