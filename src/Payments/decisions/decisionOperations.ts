@@ -37,11 +37,8 @@ import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
 import { DecisionView } from "../operatorViews.ts"
 
-const lists = lazily(() => import("../ExceptionListRepo.ts"))
-const accepting = lazily(() => import("./accept.ts"))
 const refunding = lazily(() => import("./refund.ts"))
 const views = lazily(() => import("../paymentHistory.ts"))
-const objects = lazily(() => import("../../Domain/ExceptionObject.ts"))
 const settings = lazily(() => import("../../Settings.ts"))
 const sql = lazily(() => import("../../Sql.ts"))
 
@@ -75,8 +72,8 @@ export const listExceptions = operation({
   run: Effect.fnUntraced(function* (filter) {
     const payments = yield* lazily(() => import("../PaymentsRepo.ts"))
     const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
-    const { open } = yield* lists
-    const { operatorException } = yield* objects
+    const { open } = yield* lazily(() => import("../ExceptionListRepo.ts"))
+    const { operatorException } = yield* lazily(() => import("../../Domain/ExceptionObject.ts"))
     const { Reader } = yield* sql
     const reader = yield* Reader
     const { after, payment } = filter
@@ -151,7 +148,7 @@ export const acceptMoney = operation({
     ...(uncorroborated ? { uncorroborated } : {})
   }),
   run: Effect.fnUntraced(function* ({ id, ...named }, _, add) {
-    const { accept } = yield* accepting
+    const { accept } = yield* lazily(() => import("./accept.ts"))
     const { decisionView } = yield* views
     const { Settings } = yield* settings
     const decision = accept(id, undefined, named, (_, made) =>
