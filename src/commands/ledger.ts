@@ -47,11 +47,12 @@ export const ledgerCommand = commandWith(
     ...selected,
     csv: withFlag(
       otherwise(Schema.Boolean, () => false),
-      { about: "Print comma-separated values, all columns of all rows" }
+      { about: "Print comma-separated values, all columns of all rows, unless --json is given" }
     )
   },
-  ({ csv, ...json }, target) =>
+  ({ csv: isCsv, ...json }, target) =>
     Effect.gen(function* () {
+      const csv = isCsv && !target.json
       const input = yield* decoded(showLedger, json)
       const place = yield* controlTargetOf(target)
       const rows: Array<Row> = []

@@ -116,9 +116,7 @@ liveTest("collects what has come, and late coin at a swept address is seen after
   yield* gasIsThatOf(shop, payers)
   // By the ledger, each token has come to what is at the addresses, to the unit.
   const { rows: ledger } = yield* tilldJson<{ readonly rows: ReadonlyArray<LedgerRow> }>([
-    "ledger",
-    "--mode",
-    "test",
+    ...["ledger", "--mode", "test", "--csv"],
     ...config
   ])
   const left = new Map(addUp(ledger).sums.map((sum) => [sum.currency, leftOf(sum)]))
