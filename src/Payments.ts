@@ -145,10 +145,10 @@ export class Payments extends Context.Tag("tilld/Payments")<
         return available.includes(currency) ? [] : [new CurrencyNotOnChain({ currency, chain, available })]
       }
 
-      const refuseTooLittle = Effect.fnUntraced(function* ({ account }: Owner, worth = "", sum: string) {
+      const refuseTooLittle = Effect.fnUntraced(function* ({ account }: Owner, worth = "", sum: () => string) {
         const least = (yield* shopOf(yield* Tx, account)).minimumUsd
         if (least === undefined || worth === "" || !isLess(worth, least)) return
-        const message = `is worth ${worth} USD, and this account takes ${least} USD or more: ${sum}`
+        const message = `is worth ${worth} USD, and this account takes ${least} USD or more: ${sum()}`
         return yield* new NotOffered({ problems: [new WorthTooLittle({ message })] })
       })
 
@@ -176,7 +176,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           // An operator's own chain may have a token with other decimals.
           const decimals = token?.decimals ?? decimalsOf[request.currency]
           const worth = usdValue(request, decimals)
-          yield* refuseTooLittle(owner, worth, wholeTokens(request.currency, decimals))
+          yield* refuseTooLittle(owner, worth, () => wholeTokens(request.currency, decimals))
           const source = yield* addresses.take(owner)
           const { address } = source
           const payment = yield* Repo.insert(

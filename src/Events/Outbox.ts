@@ -86,7 +86,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         const event: WebhookEvent = {
           id,
           event: kind,
-          createdAt: iso(at),
+          createdAt: at === payment.createdAt ? data.createdAt : iso(at),
           data,
           ...(about === undefined ? {} : { exception: about }),
           ...(refund === undefined ? {} : { refund: refundObject(refund) })

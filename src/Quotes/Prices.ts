@@ -86,15 +86,15 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
     (source): SourceState => ({ source, reported: new Map(), missing: new Map(), trouble: undefined, failures: 0 })
   )
 
-  // The results of this millisecond: a burst of payments asks for one price again and again.
+  // The results of a tenth of a second: a burst of payments asks for one price again and again.
   const cached = new Map<QuoteCurrency, PriceStatus>()
-  let cachedAt = Number.NaN
+  let cachedAt = Number.NEGATIVE_INFINITY
 
   const of = (symbol: QuoteCurrency): PriceStatus => {
     if (symbol === "USD") return dollar
     const now = clock.unsafeCurrentTimeMillis()
-    if (now !== cachedAt) cached.clear()
-    cachedAt = now
+    if (Math.abs(now - cachedAt) >= 100) cached.clear()
+    if (cached.size === 0) cachedAt = now
     const status = cached.get(symbol) ?? combinedAt(symbol, now)
     cached.set(symbol, status)
     return status

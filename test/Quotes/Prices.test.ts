@@ -65,7 +65,7 @@ test("a failing source is read less and less often, and its last price expires w
   yield* seconds(120)
   expect(text(prices.usd("ETH"))).toBe("3000")
   expect(prices.of("ETH")).toMatchObject({ age: 120_000, fresh: ["kraken"] })
-  yield* TestClock.adjust("1 millis")
+  yield* TestClock.adjust("100 millis")
   expect(prices.of("ETH")).toMatchObject({ price: undefined, reason: "kraken: HTTP 503" })
   // Refreshed every 30 seconds, it would have been asked 121 times in this hour.
   const before = state.reads
