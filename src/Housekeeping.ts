@@ -1,7 +1,7 @@
 import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
-import { endOpenSessions } from "./Auth/descent.ts"
 import * as LinksRepo from "./Auth/LoginLinksRepo.ts"
 import { closeAccounts, levelsOf, type QuotaLevel } from "./Auth/quotaLevel.ts"
+import * as SessionsRepo from "./Auth/SessionsRepo.ts"
 import { unusedSince } from "./Auth/sessions.ts"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
 import type { AccountId } from "./Domain/Ids.ts"
@@ -105,7 +105,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
           }
         }
         yield* repeated(LinksRepo.forget(now - LinksRepo.memory, batchSize))
-        yield* repeated(endOpenSessions({ idleSince: unusedSince(now), limit: batchSize }))
+        yield* repeated(SessionsRepo.forget(unusedSince(now), batchSize))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       // The store's own health says when it cannot be written.

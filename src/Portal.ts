@@ -24,7 +24,7 @@ import type { PageRoom } from "./Pages.ts"
 import { countOpen } from "./Payments/ExceptionListRepo.ts"
 import { ActLimit, csrfTokenOf, Desk, formLimits, hasCsrfToken, isSameOrigin, makeDesk } from "./Portal/Desk.ts"
 import { refusedInFrame } from "./Portal/framedReply.tsx"
-import { askedBeforeActs, asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
+import { asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { namedIn } from "./Portal/query.ts"
 import { doneTexts, type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
@@ -38,7 +38,7 @@ import {
   signInRoute,
   toSignIn
 } from "./Portal/signInPages.tsx"
-import { mayAs, mostInBadge, type Role, type Viewer } from "./Portal/Viewer.ts"
+import { mayAs, mostInBadge, ProofNeeded, type Role, type Viewer } from "./Portal/Viewer.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
 import { type Db, Reader, type Writer } from "./Sql.ts"
 import { countSince } from "./Webhooks/queue/DeliveryLogRepo.ts"
@@ -209,7 +209,7 @@ const viewerOf = Effect.fnUntraced(function* ({ person, secret, session }: Signe
   const viewer: Viewer = {
     ...{ person: person.id, name: person.name, role: person.role, owner, session: session.id },
     csrf: csrfTokenOf(secret),
-    actor: { via: "portal", who: personName(person), owner },
+    actor: Effect.succeed({ via: "portal", who: personName(person), owner }),
     done,
     badges: {
       "/exceptions": yield* countOpen(reader, owner, mostInBadge),
@@ -296,13 +296,16 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
         if (method !== request.method && request.method === "POST") {
           return seeOther(request.search === "" ? request.path : `${request.path}?${request.search}`)
         }
-        const handled = route.handle(viewer, {
-          ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
-        })
-        const reply =
-          needed === undefined || asksFirst
-            ? yield* handled
-            : yield* askedBeforeActs(handled, asking(desk, request, signedIn, needed, form))
+        const isProven = needed === undefined || asksFirst
+        const reply = yield* route
+          .handle(isProven ? viewer : { ...viewer, actor: new ProofNeeded() }, {
+            ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
+          })
+          .pipe(
+            Effect.catchTag("ProofNeeded", (error) =>
+              needed === undefined ? Effect.die(error) : asking(desk, request, signedIn, needed, form)
+            )
+          )
         return streamed(reply, signedIn, owner.account, route.role) ?? (yield* refuse(tooManyExports))
       })
 

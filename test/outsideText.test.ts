@@ -48,9 +48,9 @@ import { type AnyOperation, decodeInput } from "../src/Operations/operation.ts"
 import { takesBrotli } from "../src/Pages/assets.ts"
 import { baseUnitsOf } from "../src/Portal/components/amountField.ts"
 import { cookieOf, isSameOrigin } from "../src/Portal/Desk.ts"
-import * as fields from "../src/Portal/fields.ts"
+import { readFilters } from "../src/Portal/pages/DeliveryViews.tsx"
 import { browserName } from "../src/Portal/pages/Me.tsx"
-import { givenOf } from "../src/Portal/query.ts"
+import { givenOf, textOf } from "../src/Portal/query.ts"
 import { nextPath } from "../src/Portal/signInPages.tsx"
 import { matchRoute, readForm } from "../src/Portal.ts"
 import { makeCoinbase } from "../src/Quotes/sources/coinbase.ts"
@@ -237,13 +237,11 @@ const requests: ReadonlyArray<Parser> = [
   ["a form", (text) => form(text), ...repeated("a=1&", "a&", "%ff", "+")],
   ["a page's query", (text) => givenOf(new URLSearchParams(text)), ...repeated("a=1&", "%ff")],
   ["a search of the reference", (text) => searched(text, ""), ["", "a ", ""]],
-  ["a page's field", (text) => fields.textOf(new URLSearchParams([["a", text]]), "a")]
+  ["a page's field", (text) => textOf(new URLSearchParams([["a", text]]), "a")],
+  ...["status", "from"].map(
+    (name): Parser => [`the filter ${name} of deliveries`, (text) => readFilters(new URLSearchParams([[name, text]]))]
+  )
 ]
-
-const readers: Record<Exclude<keyof typeof fields, "checked" | "ifGiven" | "textOf">, Parser[1]> = {
-  readMoment: fields.readMoment,
-  readOneOf: fields.readOneOf(["all"])
-}
 
 /** Each field of an operation's input once, however many have it: as forms, queries and command lines give it. */
 const operationFields = new Map<unknown, Parser>(
@@ -264,9 +262,6 @@ const texts: ReadonlyArray<Parser> = [
   ...fieldParsers,
   ...queryParsers,
   ...operationFields.values(),
-  ...Object.entries(readers).map(([name, parse]): Parser => {
-    return [`a field of the portal by ${name}`, parse, ...repeated("10 days ", "1h", "::/1 "), ...values]
-  }),
   ["a sign-in name", normalSignInName],
   ["a password", normalText],
   ["an amount of the portal", (text) => baseUnitsOf(text, 18), ["1", "0", "x"], ["0.", "0", "x"]],

@@ -139,7 +139,8 @@ const create = Effect.fn("Keys.create")(function* (
   return stored
 })
 
-const isExpiredOrRevoked = (key: ApiKey, now: number) =>
+/** Whether a key has ended at `now`, Unix milliseconds. */
+export const isExpiredOrRevoked = (key: ApiKey, now: number): boolean =>
   key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now)
 
 /** Why a key can be neither rolled nor changed at `now`, Unix milliseconds. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { PersonId, SessionId } from "../Domain/Ids.ts"
+import type { PersonId } from "../Domain/Ids.ts"
 import { type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** A one-time link. Times in Unix milliseconds. */
@@ -9,8 +9,6 @@ export interface LoginLink {
   readonly usedAt: number | undefined
   /** When a use of it was first refused. */
   readonly refusedAt: number | undefined
-  /** The session that it was made in; undefined at a command line. */
-  readonly cameOf: SessionId | undefined
 }
 
 /** Used and expired links are kept for this long, so that their page says what became of them. */
@@ -20,11 +18,7 @@ export const memory = 24 * 60 * 60_000
 const most = 20
 
 /** Stores a link, and forgets old ones of the same person. */
-export const insert = (
-  hash: Uint8Array,
-  { cameOf, expiresAt, person }: Pick<LoginLink, "cameOf" | "expiresAt" | "person">,
-  now: number
-) =>
+export const insert = (hash: Uint8Array, { expiresAt, person }: Pick<LoginLink, "expiresAt" | "person">, now: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
     yield* tx.run(
@@ -32,16 +26,13 @@ export const insert = (
          (SELECT hash FROM sign_in_links WHERE person_id = ? ORDER BY expires_at DESC, hash LIMIT -1 OFFSET ${most - 1}))`,
       [person, now - memory, person]
     )
-    yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at, came_of) VALUES (?, ?, ?, ?)", [
-      ...[hash, person, expiresAt],
-      cameOf ?? null
-    ])
+    yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at) VALUES (?, ?, ?)", [hash, person, expiresAt])
   })
 
 export const byHash = (db: Db, hash: Uint8Array) =>
   oneRow<LoginLink>(
     db,
-    `SELECT person_id AS person, expires_at AS expiresAt, used_at AS usedAt, refused_at AS refusedAt, came_of AS cameOf
+    `SELECT person_id AS person, expires_at AS expiresAt, used_at AS usedAt, refused_at AS refusedAt
      FROM sign_in_links WHERE hash = ?`,
     [hash]
   )
@@ -68,11 +59,3 @@ export const forget = (until: number, limit: number) =>
     )
     return gone.length === limit
   })
-
-/** Lets the open links that were made in these sessions expire. */
-export const expireOf = (sessions: string, now: number) =>
-  execute(
-    `UPDATE sign_in_links SET expires_at = ?
-       WHERE came_of IN (SELECT value FROM json_each(?)) AND used_at IS NULL AND expires_at > ?`,
-    [now, sessions, now]
-  )

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { PersonId, SessionId } from "../Domain/Ids.ts"
+import type { PersonId } from "../Domain/Ids.ts"
 import { allRows, changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
 
 /** A WebAuthn credential. Times in Unix milliseconds. */
@@ -14,11 +14,10 @@ export interface Passkey {
   readonly counter: number
   readonly createdAt: number
   readonly lastUsedAt: number | undefined
-  readonly cameOf: SessionId | undefined
 }
 
 const columns = `id, person_id AS person, name, public_key AS publicKey, counter, created_at AS createdAt,
-  last_used_at AS lastUsedAt, came_of AS cameOf`
+  last_used_at AS lastUsedAt`
 
 /** Maximum number per person. */
 export const mostPasskeys = 20
@@ -35,12 +34,9 @@ export const list = (db: Db, person: PersonId) =>
 /** Stores a passkey, unless there is one with its id. */
 export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>
   execute(
-    `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at, came_of)
-       VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-    [
-      ...[passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter],
-      ...[passkey.createdAt, passkey.cameOf ?? null]
-    ]
+    `INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at)
+       VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    [passkey.id, passkey.person, passkey.name, passkey.publicKey, passkey.counter, passkey.createdAt]
   )
 
 /**
@@ -59,10 +55,3 @@ export const remove = (person: PersonId, id: string) =>
 
 /** Removes all of a person. */
 export const removeAll = (person: PersonId) => execute("DELETE FROM passkeys WHERE person_id = ?", [person])
-
-/** Removes those that came of these sessions and were made since `since`, Unix milliseconds. */
-export const removeOf = (sessions: string, since: number) =>
-  execute("DELETE FROM passkeys WHERE came_of IN (SELECT value FROM json_each(?)) AND created_at >= ?", [
-    sessions,
-    since
-  ])

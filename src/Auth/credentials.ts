@@ -5,9 +5,9 @@ import type { Person } from "../Domain/Person.ts"
 import { audited, personActor } from "../Operations/auditLog.ts"
 import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { defaultAccount } from "./Accounts.ts"
-import { endSessionsOf, origin } from "./descent.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import { mostTyped, normalText, type SaltedHash } from "./passwordHash.ts"
+import * as SessionsRepo from "./SessionsRepo.ts"
 import { renew, stillOpen } from "./sessions.ts"
 
 /**
@@ -30,13 +30,12 @@ export class PasswordReplaced extends Data.TaggedError("PasswordReplaced") {}
 
 /**
  * Checks in the caller's transaction that a password that was verified is still its person's. Verification is queued: a
- * thief's attempt must not overtake the change of a stolen password. Gives the session that it came of.
+ * thief's attempt must not overtake the change of a stolen password.
  */
 export const stillSet = Effect.fnUntraced(function* ({ hash, person }: PasswordsRepo.Password) {
   const now = yield* PasswordsRepo.ofPerson(yield* Tx, person.id)
   const isSame = now !== undefined && Buffer.compare(now.hash, hash) === 0 && now.person.disabledAt === undefined
   if (!isSame) return yield* new PasswordReplaced()
-  return yield* origin(now)
 })
 
 export interface PasswordChange {
@@ -48,8 +47,8 @@ export interface PasswordChange {
 }
 
 /**
- * Sets a person's password, and ends their other sessions with all that was made in them: anyone who knew the old one
- * is signed out. Gives the new secret of the session.
+ * Sets a person's password, and ends their other sessions: anyone who knew the old one is signed out. Gives the new secret
+ * of the session.
  */
 export const setPassword = Effect.fn("credentials.setPassword")(function* (
   person: Person,
@@ -58,30 +57,16 @@ export const setPassword = Effect.fn("credentials.setPassword")(function* (
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
-    const { cameOf } = yield* stillOpen(session)
+    yield* stillOpen(session)
     const realm = realmOf(person.account)
     const holder = yield* PasswordsRepo.bySignInName(tx, realm, signInName)
     if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
-    // The first password of somebody who has just invited others is not a sign of suspicion.
-    const credentials = (yield* PasswordsRepo.ofPerson(tx, person.id)) !== undefined
-    yield* endSessionsOf(person.id, { kept: session, credentials })
+    yield* SessionsRepo.endAllOf(person.id, session)
     const createdAt = yield* Clock.currentTimeMillis
-    yield* PasswordsRepo.set(realm, { ...hashed, person, signInName, createdAt, cameOf })
+    yield* PasswordsRepo.set(realm, { ...hashed, person, signInName, createdAt })
     return yield* renew(session)
   })
   const act = { act: "portal password", detail: { signInName, address } }
-  return yield* audited(personActor(person), act, () => writer.write(command))
-})
-
-/** Ends all other sessions of a person, and what came of any. Gives the new secret of `session`. */
-export const endOthers = Effect.fn("credentials.endOthers")(function* (person: Person, session: SessionId) {
-  const writer = yield* Writer
-  const command = Effect.gen(function* () {
-    yield* stillOpen(session)
-    yield* endSessionsOf(person.id, { kept: session, credentials: true })
-    return yield* renew(session)
-  })
-  const act = { act: "portal session revoke --others", detail: {} }
   return yield* audited(personActor(person), act, () => writer.write(command))
 })
 

@@ -6,7 +6,7 @@
 import { randomBytes } from "node:crypto"
 import { Clock, Data, Effect, Redacted } from "effect"
 import { TooMany, UnknownAccount } from "../Domain/Account.ts"
-import { newPersonId, type SessionId } from "../Domain/Ids.ts"
+import { newPersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { noteOf } from "../Operations/auditLog.ts"
 import { type Db, Reader, Tx, Writer } from "../Sql.ts"
@@ -32,15 +32,11 @@ export const isSecret = (text: string): boolean => /^[\w-]{43}$/.test(text)
 /** Where a link leads, below `server.public_url`. */
 export const linkPath = (token: Redacted.Redacted<string>): string => `/portal/login/${Redacted.value(token)}`
 
-/**
- * Stores a new link of a person, in the caller's transaction.
- *
- * @param cameOf the session that it is made in, with which it ends
- */
-export const addLink = Effect.fnUntraced(function* (person: Pick<Person, "id">, cameOf?: SessionId) {
+/** Stores a new link of a person, in the caller's transaction. */
+export const addLink = Effect.fnUntraced(function* (person: Pick<Person, "id">) {
   const token = newSecret()
   const now = yield* Clock.currentTimeMillis
-  const link = { person: person.id, expiresAt: now + linkMinutes * 60_000, cameOf }
+  const link = { person: person.id, expiresAt: now + linkMinutes * 60_000 }
   yield* Repo.insert(hashOf(Redacted.value(token)), link, now)
   return token
 })
@@ -88,20 +84,20 @@ const check = Effect.fnUntraced(function* (db: Db, token: string, now: number) {
   return { reason: undefined, hash, link, person }
 })
 
-/** The person whom a link would sign in, and whether a command made it. It is not used up. */
+/** The person whom a link would sign in. It is not used up. */
 export const personOfLink = Effect.fn("loginLinks.person")(function* (token: string) {
   const found = yield* check(yield* Reader, token, yield* Clock.currentTimeMillis)
   if (found.reason !== undefined) return yield* new LinkRefused({ reason: found.reason })
-  return { person: found.person, isOfCommand: found.link.cameOf === undefined }
+  return found.person
 })
 
-/** Uses a link up, in the caller's transaction, and gives its person and the session that it was made in. */
+/** Uses a link up, in the caller's transaction, and gives its person. */
 export const useLink = Effect.fnUntraced(function* (token: string) {
   const now = yield* Clock.currentTimeMillis
   const found = yield* check(yield* Tx, token, now)
   if (found.reason !== undefined) return yield* new LinkRefused({ reason: found.reason })
   yield* Repo.use(found.hash, now)
-  return { person: found.person, cameOf: found.link.cameOf }
+  return found.person
 })
 
 /**

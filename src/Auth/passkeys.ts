@@ -10,7 +10,6 @@ import { audited, personActor } from "../Operations/auditLog.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, Tx, Writer } from "../Sql.ts"
 import type { Challenges } from "./Challenges.ts"
-import { origin } from "./descent.ts"
 import * as Repo from "./PasskeysRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
 import { stillOpen } from "./sessions.ts"
@@ -120,7 +119,7 @@ const expecting = ({ challenges, id, origin }: RelyingParty, purpose: string, no
 
 /**
  * The person of a passkey's answer, `text` in JSON. The counter is stored with `use`, in the transaction that the answer
- * allows; it gives the session that the passkey came of.
+ * allows.
  */
 export const checkPasskey = Effect.fn("passkeys.check")(function* (party: RelyingParty, purpose: string, text: string) {
   const { verifyAuthenticationResponse } = yield* library
@@ -144,8 +143,7 @@ export const checkPasskey = Effect.fn("passkeys.check")(function* (party: Relyin
   yield* take
   const use = Effect.gen(function* () {
     // It may have been removed while it was verified.
-    const isThere = yield* Repo.used(passkey.id, authenticationInfo.newCounter, now)
-    return isThere ? yield* origin(passkey) : yield* new PasskeyRefused()
+    if (!(yield* Repo.used(passkey.id, authenticationInfo.newCounter, now))) return yield* new PasskeyRefused()
   })
   return { person, use }
 })
@@ -178,13 +176,13 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
   const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
-    const { cameOf } = yield* stillOpen(session)
+    yield* stillOpen(session)
     const present = yield* Repo.list(tx, person.id)
     if (present.length >= Repo.mostPasskeys || (yield* Repo.byId(tx, id)) !== undefined) {
       return yield* new PasskeyRefused()
     }
     if (person.account !== undefined) yield* keepWithin({ account: person.account }, quotaBytes)
-    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now, cameOf })
+    yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now })
   })
   yield* audited(personActor(person), { act: "portal passkey", detail: { id, name, address } }, () =>
     writer.write(command)

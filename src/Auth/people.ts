@@ -3,19 +3,23 @@
  * too, and is in the audit log. The caller decides who may do it to whom.
  */
 import { Clock, Data, Effect, type Redacted } from "effect"
-import { newPersonId, type SessionId } from "../Domain/Ids.ts"
+import type { ApiKey } from "../Domain/ApiKey.ts"
+import { newPersonId, type PersonId, type SessionId } from "../Domain/Ids.ts"
 import type { AccountRole, Person } from "../Domain/Person.ts"
+import * as AuditRepo from "../Operations/AuditRepo.ts"
 import { type Actor, audited } from "../Operations/auditLog.ts"
 import { Settings } from "../Settings.ts"
-import { Tx, Writer } from "../Sql.ts"
-import { endSessionsOf } from "./descent.ts"
+import { type Db, Tx, Writer } from "../Sql.ts"
+import { isExpiredOrRevoked, Keys } from "./Keys.ts"
+import { byId as keyById } from "./KeysRepo.ts"
 import * as LinksRepo from "./LoginLinksRepo.ts"
 import { addLink, roomForOne } from "./loginLinks.ts"
 import * as PasskeysRepo from "./PasskeysRepo.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import * as Repo from "./PeopleRepo.ts"
+import * as SessionsRepo from "./SessionsRepo.ts"
 import * as NetworksRepo from "./SignInNetworksRepo.ts"
-import { stillOpen } from "./sessions.ts"
+import { renew, stillOpen } from "./sessions.ts"
 import { keepWithin } from "./UsageRepo.ts"
 
 /** A person with the token of a new link, which is known only now. */
@@ -27,7 +31,7 @@ export interface Invited {
 /** The account already has a person of this name. Nothing was changed. */
 export class PersonExists extends Data.TaggedError("PersonExists")<{ readonly isDisabled: boolean }> {}
 
-/** Where a link is made: in a session, with which it ends, by a client at this address. */
+/** Where a link is made: in a session, which has to be open still, by a client at this address. */
 export interface Where {
   readonly session: SessionId
   readonly address: string
@@ -52,7 +56,7 @@ export const invite = Effect.fn("people.invite")(function* (
     yield* roomForOne(who.account)
     if (who.account !== undefined) yield* keepWithin({ account: who.account }, quotaBytes)
     yield* Repo.insert(person)
-    return yield* addLink(person, session)
+    return yield* addLink(person)
   })
   const detail = { name: who.name, role: who.role, account: who.account, person: person.id, address }
   const token = yield* audited(actor, { act: "people invite", detail }, () => writer.write(command))
@@ -67,7 +71,7 @@ export const inviteAgain = Effect.fn("people.inviteAgain")(function* (
 ) {
   const writer = yield* Writer
   const act = { act: "people link", detail: { person: person.id, name: person.name, address } }
-  const command = Effect.zipRight(stillOpen(session), addLink(person, session))
+  const command = Effect.zipRight(stillOpen(session), addLink(person))
   const token = yield* audited(actor, act, () => writer.write(command))
   return { person, token } satisfies Invited
 })
@@ -85,19 +89,23 @@ export const changeRole = Effect.fn("people.changeRole")(function* (
   yield* audited(actor, act, () => writer.write(Repo.changeRole(person.id, role)))
 })
 
+/** Ends a person's sessions, and removes all that signs them in: links, password, passkeys. In the caller's transaction. */
+const endAccess = Effect.fnUntraced(function* (id: PersonId, kept?: SessionId) {
+  yield* SessionsRepo.endAllOf(id, kept)
+  yield* LinksRepo.end(id, yield* Clock.currentTimeMillis)
+  yield* PasswordsRepo.remove(id)
+  yield* PasskeysRepo.removeAll(id)
+})
+
 /**
- * Ends a person's sessions, what came of them, and their links, and lets them sign in no more. Nothing of how they signed in
- * is kept: an account can have disabled people without number. Enabled again they need a new link.
+ * Ends a person's sessions and lets them sign in no more. Nothing of how they signed in is kept: an account can have disabled
+ * people without number. Enabled again they need a new link.
  */
 export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id, name }: Person) {
   const writer = yield* Writer
   const command = Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    yield* Repo.disable(id, now)
-    yield* endSessionsOf(id, { credentials: true })
-    yield* LinksRepo.end(id, now)
-    yield* PasswordsRepo.remove(id)
-    yield* PasskeysRepo.removeAll(id)
+    yield* Repo.disable(id, yield* Clock.currentTimeMillis)
+    yield* endAccess(id)
     yield* NetworksRepo.forget(id)
   })
   yield* audited(actor, { act: "people disable", detail: { person: id, name } }, () => writer.write(command))
@@ -119,9 +127,47 @@ export const enable = Effect.fn("people.enable")(function* (
   yield* audited(actor, act, () => writer.write(command))
 })
 
-/** Ends all sessions of a person, and all that came of them. */
-export const endSessions = Effect.fn("people.endSessions")(function* (actor: Actor, { id, name }: Person) {
+/** How far back `endAll` looks for what was made in a stolen session, in days: as long as a session lasts. */
+export const endsAllOf = 7
+
+/** Whom a person has let in within that time, whom these have, and so on; and the working API keys that any of them made. */
+export const madeBy = Effect.fnUntraced(function* (db: Db, { id }: Pick<Person, "id">) {
+  const now = yield* Clock.currentTimeMillis
+  const made = yield* AuditRepo.madeBy(db, id, now - endsAllOf * 24 * 60 * 60_000)
+  const people: Array<Person> = []
+  const keys: Array<ApiKey> = []
+  for (const { key, person } of made) {
+    const found = person === null || person === id ? undefined : yield* Repo.byId(db, person)
+    if (found !== undefined && found.disabledAt === undefined) people.push(found)
+    const record = key === null ? undefined : yield* keyById(db, key)
+    if (record !== undefined && !isExpiredOrRevoked(record, now)) keys.push(record)
+  }
+  return { people, keys }
+})
+
+/**
+ * Ends what a thief of a person's session may have: the person's access and that of whom they let in, and revokes the API
+ * keys that `madeBy` names. `kept`: a session of theirs that stays, with the new secret that this gives.
+ */
+export const endAll = Effect.fn("people.endAll")(function* (actor: Actor, { id, name }: Person, kept?: SessionId) {
   const writer = yield* Writer
-  const act = { act: "people revoke", detail: { person: id, name } }
-  yield* audited(actor, act, () => writer.write(endSessionsOf(id, { credentials: true })))
+  const keys = yield* Keys
+  const command = Effect.gen(function* () {
+    if (kept !== undefined) yield* stillOpen(kept)
+    const made = yield* madeBy(yield* Tx, { id })
+    yield* endAccess(id, kept)
+    for (const person of made.people) yield* endAccess(person.id)
+    return { ...made, secret: kept === undefined ? undefined : yield* renew(kept) }
+  })
+  return yield* audited(actor, { act: "people revoke", detail: { person: id, name } }, (note) =>
+    Effect.gen(function* () {
+      const { keys: found, secret } = yield* writer.write(
+        Effect.tap(command, (made) => {
+          note({ people: made.people.map((one) => one.id), keys: made.keys.map((one) => one.id) })
+        })
+      )
+      yield* Effect.forEach(found, (key) => keys.revoke(key.id))
+      return secret
+    })
+  )
 })

@@ -1,7 +1,7 @@
 /**
  * Sessions of the portal: 256 random bits in a cookie, of which only the SHA-256 is stored. One ends twelve hours after its
- * last request and seven days after it began, at sign-out, when it is revoked, with its person, or with the session that it
- * came of (see `descent.ts`). Every sign-in makes a new one, so that a secret that was planted in a browser is worth nothing.
+ * last request and seven days after it began, at sign-out, when it is revoked, or with its person. Every sign-in makes a new
+ * one, so that a secret that was planted in a browser is worth nothing.
  */
 import { Clock, Data, Effect, Redacted } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"
@@ -9,7 +9,6 @@ import type { Person } from "../Domain/Person.ts"
 import { cut } from "../lib/text.ts"
 import { audited, personActor } from "../Operations/auditLog.ts"
 import { type Db, Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
-import { endOpenSessions } from "./descent.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
 import * as Repo from "./SessionsRepo.ts"
@@ -47,28 +46,26 @@ export interface SignedIn {
 
 /** Ends the session of a secret, in the caller's transaction. */
 const endOf = (secret: string | undefined): Effect.Effect<unknown, StoreUnavailable, Tx> =>
-  secret !== undefined && isSecret(secret) ? endOpenSessions({ hash: hashOf(secret) }) : Effect.void
+  secret !== undefined && isSecret(secret) ? Repo.endByHash(hashOf(secret)) : Effect.void
 
 /**
- * Begins a session, in the caller's transaction, with a proof of identity just given. The one that the browser has had ends
- * first, and what came of it: a link that was made in it would begin one that nothing ends with it.
+ * Begins a session, in the caller's transaction, with a proof of identity just given. The one that the browser has had ends.
  *
- * @param prove uses the proof up, and gives the session in which it was made
+ * @param prove uses the proof up
  */
 export const begin = Effect.fnUntraced(function* <E = never>(
   person: Person,
   visitor: Visitor,
   id: SessionId,
-  prove: Effect.Effect<SessionId | undefined, E | StoreUnavailable, Tx>
+  prove: Effect.Effect<unknown, E | StoreUnavailable, Tx>
 ) {
   yield* endOf(visitor.secret)
-  const cameOf = yield* prove
+  yield* prove
   const now = yield* Clock.currentTimeMillis
   const secret = Redacted.value(newSecret())
-  yield* endOpenSessions({ person: person.id, idleSince: now - maximumIdle, createdSince: now - maximumAge })
+  yield* Repo.makeRoom(person.id, now - maximumIdle, now - maximumAge)
   const session: Repo.Session = {
     id,
-    cameOf,
     ...{ createdAt: now, seenAt: now, proofAt: now, address: visitor.address },
     userAgent: cut(visitor.userAgent, longestAgent)
   }

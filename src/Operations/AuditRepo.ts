@@ -1,5 +1,5 @@
 import type { Mode } from "../Domain/Chain.ts"
-import type { AccountId } from "../Domain/Ids.ts"
+import type { AccountId, ApiKeyId, PersonId } from "../Domain/Ids.ts"
 import { allRows, anyRow, type Db, execute } from "../Sql.ts"
 
 /** How an act came in: over the control socket, by a command without a daemon, with an API key, or from the portal. */
@@ -23,6 +23,10 @@ export interface AuditEntry {
   readonly detail: string
 }
 
+/** Acts that give somebody access to the portal or the API; the index `audit_of_access` has the same words. */
+const accessActs = `('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey', 'keys create',
+      'keys roll')`
+
 const columns = "sequence, at, via, who, account_id AS account, mode, act, detail"
 
 export const insert = ({ account, act, at, detail, mode, via, who }: Omit<AuditEntry, "sequence">) =>
@@ -44,12 +48,14 @@ export interface AuditFilter {
   readonly limit: number
   /** Only acts of this account; those at a command line belong to none. */
   readonly account?: AccountId | undefined
+  /** Only acts that gave somebody access. */
+  readonly access?: boolean
 }
 
 /** Newest first. */
-export const list = (db: Db, { account, before, limit, since }: AuditFilter) => {
+export const list = (db: Db, { access, account, before, limit, since }: AuditFilter) => {
   const older = before === undefined ? "" : "AND (at, sequence) < (SELECT at, sequence FROM audit WHERE sequence = ?)"
-  const of = account === undefined ? "" : "account_id = ? AND"
+  const of = `${account === undefined ? "" : "account_id = ? AND"} ${access ? `act IN ${accessActs} AND` : ""}`
   return allRows<AuditEntry>(
     db,
     `SELECT ${columns} FROM audit WHERE ${of} at >= ? ${older} ORDER BY at DESC, sequence DESC LIMIT ?`,
@@ -57,33 +63,20 @@ export const list = (db: Db, { account, before, limit, since }: AuditFilter) => 
   )
 }
 
-/** Acts that give somebody access to the portal, by the index `audit_ways_in`; those of each person together. */
-const selectWaysIn = `SELECT ${columns}, place, acts FROM (
-    SELECT *, row_number() OVER (PARTITION BY who ORDER BY at DESC, sequence DESC) AS place,
-      count(*) OVER (PARTITION BY who) AS acts, max(at) OVER (PARTITION BY who) AS newest
-    FROM (SELECT * FROM audit WHERE account_id IS ? AND at >= ? AND act IN
-        ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')
-      ORDER BY at DESC LIMIT 2000))
-  WHERE place <= ? ORDER BY newest DESC, who, place LIMIT ?`
-
-export interface WayIn extends AuditEntry {
-  /** 1 for the person's newest of so many acts. */
-  readonly place: number
-  readonly acts: number
-}
-
 /**
- * The acts that gave somebody access to the portal since a time (Unix milliseconds), grouped by person: first the person
- * with the latest act. A person with many acts does not hide those of others, unless they are thousands.
- *
- * @param account whose people; undefined: operators
- * @param most people, and acts of each
+ * What a person made since a time (Unix milliseconds): people whom they let in, whom these let in, and so on, the person
+ * among them or not; and the API keys that any of them made.
  */
-export const waysIn = (
-  db: Db,
-  account: AccountId | undefined,
-  since: number,
-  most: { readonly people: number; readonly acts: number }
-) => allRows<WayIn>(db, selectWaysIn, [account ?? null, since, most.acts, most.people * most.acts])
+export const madeBy = (db: Db, person: PersonId, since: number) =>
+  allRows<{ readonly person: PersonId | null; readonly key: ApiKeyId | null }>(
+    db,
+    `WITH RECURSIVE made AS MATERIALIZED (
+       SELECT DISTINCT substr(who, 1, instr(who, ' ') - 1) AS maker, detail ->> 'person' AS person,
+         coalesce(detail ->> 'to', detail ->> 'key') AS key
+       FROM audit WHERE at >= ? AND act IN ('people invite', 'people link', 'people enable', 'keys create', 'keys roll')),
+     makers (id) AS (VALUES (?) UNION SELECT person FROM makers JOIN made ON maker = id WHERE person IS NOT NULL)
+     SELECT DISTINCT person, key FROM makers JOIN made ON maker = id`,
+    [since, person]
+  )
 
 export const exists = (db: Db, sequence: number) => anyRow(db, "SELECT 1 FROM audit WHERE sequence = ?", [sequence])

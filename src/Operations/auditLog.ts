@@ -2,7 +2,7 @@
 // act is done without its row: the row is committed together with the act's first write. Rows are never changed or
 // deleted; their size is bounded, and none contains a secret.
 
-import { Clock, Effect, FiberRef } from "effect"
+import { Clock, Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import type { AccountId } from "../Domain/Ids.ts"
@@ -105,9 +105,6 @@ const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
 export const noteOf = (person: Person, act: Act) =>
   Effect.flatMap(Clock.currentTimeMillis, (at) => Repo.insert(entryOf(personActor(person), act, at)))
 
-/** Runs before an act is carried out: the portal stops one here whose person has to prove first who they are. */
-export const beforeActs = FiberRef.unsafeMake<Effect.Effect<void>>(Effect.void)
-
 /**
  * Carries out an administrative act with its row in the audit log. The row is part of the first transaction that
  * `carryOut` commits. If it commits nothing and succeeds, the row is stored before the result is returned. An act that is
@@ -119,7 +116,6 @@ export const audited = <A, E, R>(
   carryOut: (note: Note) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | StoreUnavailable, R | Writer> =>
   Effect.gen(function* () {
-    yield* yield* FiberRef.get(beforeActs)
     const writer = yield* Writer
     const at = yield* Clock.currentTimeMillis
     let isStored = false

@@ -3,7 +3,7 @@
  * what was typed in hidden fields, and then it goes on there.
  */
 
-import { Clock, Data, Effect, Option } from "effect"
+import { Clock, Data, Effect } from "effect"
 import { type PasswordReplaced, stillSet } from "../Auth/credentials.ts"
 import { type LinkRefused, noteRefusal, useLink } from "../Auth/loginLinks.ts"
 import * as PasskeysRepo from "../Auth/PasskeysRepo.ts"
@@ -16,7 +16,7 @@ import type { Owner } from "../Domain/Account.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
-import { audited, beforeActs, personActor } from "../Operations/auditLog.ts"
+import { audited, personActor } from "../Operations/auditLog.ts"
 import { pageReply } from "../Pages/reply.tsx"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { blank, TextField } from "./components/Form.tsx"
@@ -39,18 +39,6 @@ const typedIn = (form: URLSearchParams): URLSearchParams => {
 /** Whether a form brings a proof. */
 export const bringsProof = (form: URLSearchParams): boolean =>
   ["proof_password", "proof_link", "proof_passkey"].some((name) => (form.get(name) ?? "").trim() !== "")
-
-/** What an act is stopped by that needs a proof first. */
-const proofNeeded = Symbol("a proof of identity is needed")
-
-/** Lets a handler check its form, and gives `ask` in place of its answer where it would then act. */
-export const askedBeforeActs = <E, R, E2, R2>(
-  handled: Effect.Effect<HttpReply, E, R>,
-  ask: Effect.Effect<HttpReply, E2, R2>
-): Effect.Effect<HttpReply, E | E2, R | R2> =>
-  Effect.locally(handled, beforeActs, Effect.die(proofNeeded)).pipe(
-    Effect.catchSomeDefect((defect) => (defect === proofNeeded ? Option.some(ask) : Option.none()))
-  )
 
 /** Characters that the page keeps: escaped, one takes up to six bytes. */
 const mostTyped = 16_384
@@ -202,7 +190,7 @@ const check = (
       return yield* new NotProven({ problem: "This is not your password." })
     }
     const isOwn = ofPerson("This is the link of somebody else. It was not used up.")
-    const store: StoreProof = Effect.flatMap(useLink(text), (link) => isOwn(link.person))
+    const store: StoreProof = Effect.flatMap(useLink(text), isOwn)
     return store
   })
 

@@ -7,6 +7,9 @@ export const withQuery = (path: string, parameters: Readonly<Record<string, stri
   return kept.length === 0 ? path : `${path}?${new URLSearchParams(kept)}`
 }
 
+/** The text of a field or a parameter without the space around it; empty where it is missing. */
+export const textOf = (given: URLSearchParams, name: string): string => (given.get(name) ?? "").trim()
+
 /** The text that a parameter names; undefined for a name that there is none of. */
 export const namedIn = <A>(texts: Readonly<Record<string, A>>, name: string | null): A | undefined =>
   name !== null && Object.hasOwn(texts, name) ? texts[name] : undefined

@@ -5,7 +5,7 @@
 import type { Effect } from "effect"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { StoreUnavailable } from "../Sql.ts"
-import type { Role, Viewer } from "./Viewer.ts"
+import type { ProofNeeded, Role, Viewer } from "./Viewer.ts"
 
 /** What was done, said on the page to which a form leads: by the word in its address. */
 export const doneTexts = {
@@ -18,7 +18,7 @@ export const doneTexts = {
   disabled: "Disabled: their sessions are over, and their password and passkeys are removed.",
   enabled: "Enabled: they need a new link to sign in.",
   endpoint: "Saved: what the endpoint gets, and where.",
-  others: "Your other sessions are over, and what came of them.",
+  others: "All was ended but this session. Set a new password or passkey now.",
   passkey: "Saved: your passkeys.",
   password: "Saved: your password.",
   named: "Saved: the transaction of the refund. It is looked up on the chain.",
@@ -27,7 +27,7 @@ export const doneTexts = {
   revoked: "Revoked: every request with this key is refused.",
   session: "The session is over.",
   role: "Saved: their role.",
-  sessions: "Their sessions are over, and what came of them.",
+  sessions: "All of theirs was ended: they need a new link to sign in.",
   settings: "Saved. New visits to a checkout see it.",
   simulated: "It was sent on the local chain. What comes of it shows here within a few blocks.",
   terms: "Saved: where the key works, and how often."
@@ -45,14 +45,17 @@ export interface PortalRequest {
   readonly requestId: string
 }
 
-export type PortalHandler<R> = (viewer: Viewer, request: PortalRequest) => Effect.Effect<HttpReply, StoreUnavailable, R>
+export type PortalHandler<R> = (
+  viewer: Viewer,
+  request: PortalRequest
+) => Effect.Effect<HttpReply, StoreUnavailable | ProofNeeded, R>
 
 export interface Proof {
   /** `live`: in that mode only. `shared`: as soon as a live chain is configured, since both modes have what it changes. */
   readonly when: "always" | "live" | "shared"
   /** What is about to be done, for the page that asks: "rotate a webhook secret". */
   readonly to: string
-  /** It is asked for once the form is in order: whatever the handler does is done by `audited`, which stops it there. */
+  /** It is asked for once the form is in order: where the handler needs the viewer as an actor. */
   readonly checksFirst?: true
 }
 

@@ -11,7 +11,7 @@ import * as PasswordsRepo from "../Auth/PasswordsRepo.ts"
 import { askOptions, checkPasskey, type PasskeyRefused, type RelyingParty } from "../Auth/passkeys.ts"
 import { begin, type SignedIn, signOut } from "../Auth/sessions.ts"
 import { defaultAccount } from "../Auth.ts"
-import { AccountId, newSessionId, type SessionId } from "../Domain/Ids.ts"
+import { AccountId, newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
@@ -109,23 +109,20 @@ export const signInPage = (desk: DeskShape, form: URLSearchParams, problem?: Pro
     )
   })
 
-/** Begins a session for a person who has proven who they are; `also` is committed with it, and gives the session it came of. */
+/** Begins a session for a person who has proven who they are; `also` is committed with it. */
 const enter = <E = never>(
   desk: DeskShape,
   request: PageRequest,
   {
     also,
     by,
-    isOfCommand = false,
     next,
     person
   }: {
     readonly person: Person
     readonly by: "password" | "passkey" | "link"
-    /** By a link that an operator has made at the command line: it may let anyone in, however often. */
-    readonly isOfCommand?: boolean
     readonly next?: string | undefined
-    readonly also: Effect.Effect<SessionId | undefined, E | StoreUnavailable, Tx>
+    readonly also: Effect.Effect<unknown, E | StoreUnavailable, Tx>
   }
 ) =>
   Effect.gen(function* () {
@@ -135,7 +132,8 @@ const enter = <E = never>(
     const entering = audited(personActor(person), act, () =>
       writer.write(begin(person, desk.visitorOf(request), id, also))
     )
-    const { secret } = yield* isOfCommand ? entering : desk.admit(person, entering)
+    // Each link signs in once, and making them is limited.
+    const { secret } = yield* by === "link" ? entering : desk.admit(person, entering)
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
   })
 
@@ -204,8 +202,7 @@ const roleText = ({ account, role }: Person) => (account === undefined ? "an ope
 const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
   unknown: "This is no link of this tilld.",
   used: "This link was used already. If that was not you, tell the operator: it shows in the audit log.",
-  expired:
-    "This link has expired: it works for ten minutes, until whoever made it signs out, and not in the browser in which it was made.",
+  expired: "This link has expired: it works for ten minutes.",
   disabled: "This person may not sign in any more."
 }
 
@@ -243,7 +240,7 @@ export const loginPage = (desk: DeskShape, request: PageRequest, token: string) 
     desk,
     request,
     token,
-    Effect.map(personOfLink(token), ({ person }) =>
+    Effect.map(personOfLink(token), (person) =>
       pageReply(
         <Outside title="Sign in">
           <p>
@@ -266,8 +263,7 @@ export const login = (desk: DeskShape, request: PageRequest, token: string) =>
     request,
     token,
     Effect.gen(function* () {
-      const { isOfCommand, person } = yield* personOfLink(token)
-      const also = Effect.map(useLink(token), ({ cameOf }) => cameOf)
-      return yield* enter<LinkRefused>(desk, request, { person, by: "link", isOfCommand, also })
+      const person = yield* personOfLink(token)
+      return yield* enter<LinkRefused>(desk, request, { person, by: "link", also: useLink(token) })
     })
   )

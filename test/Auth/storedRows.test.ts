@@ -1,9 +1,9 @@
 import { expect } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
-import { endOpenSessions } from "../../src/Auth/descent.ts"
 import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
 import { addLink, makeLink } from "../../src/Auth/loginLinks.ts"
 import { disable } from "../../src/Auth/people.ts"
+import * as SessionsRepo from "../../src/Auth/SessionsRepo.ts"
 import * as NetworksRepo from "../../src/Auth/SignInNetworksRepo.ts"
 import { begin, unusedSince } from "../../src/Auth/sessions.ts"
 import { newSessionId } from "../../src/Domain/Ids.ts"
@@ -64,7 +64,6 @@ const ofOthers: Readonly<Record<string, string>> = {
 
 /** Why texts of rows of accounts that the schema does not measure are short, and which ones. */
 const reasons: Readonly<Record<string, string>> = {
-  "an id of a session": "came_of",
   "an IP network": "sign_in_networks.network",
   "the daemon draws it":
     "id person_id payment_id event_id endpoint_id quote_id key_id rolled_to of_id account_id " +
@@ -204,6 +203,6 @@ withPeople("a day after a person is disabled no table has rows of theirs", funct
   yield* TestClock.adjust(day + 60 * 60_000)
   const now = yield* Clock.currentTimeMillis
   yield* inTransaction(LinksRepo.forget(now - LinksRepo.memory, 100))
-  yield* inTransaction(endOpenSessions({ idleSince: unusedSince(now), limit: 100 }))
+  yield* inTransaction(SessionsRepo.forget(unusedSince(now), 100))
   expect(yield* left).toEqual(tables.map((table) => [table, false]))
 })

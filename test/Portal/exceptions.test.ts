@@ -64,7 +64,7 @@ liveSuite(portalApp, "the portal's exceptions", (test) => {
     }
     // Late money of 0.0007 USDC for a payment of 54.615517 USDC: the form says what accepting it does, and asks once more.
     const unsure = yield* ada.post(`${page}/accept`, { note: "by telephone" })
-    expect(unsure.status).toBe(400)
+    expect(unsure.status).toBe(422)
     expect(unsure.text).toContain("You keep 0.0007 USDC, and the payment, which asks for 54.615517 USDC, is confirmed")
     expect(unsure.text).toContain("Confirmation must be ticked: the decision is final")
     expect(unsure.text).toContain(">by telephone</textarea>")
@@ -113,7 +113,7 @@ liveSuite(portalApp, "the portal's exceptions", (test) => {
     const refuse = (fields: Record<string, string>) => ada.post(`${page}/refund`, fields)
     expect((yield* refuse({ amount: "0.0008" })).text).toContain("Amount must be at most 0.0007 USDC (700")
     const wrong = yield* refuse({ amount: "0.0007", txHash: "0x12", note: "back & forth" })
-    expect(wrong.status).toBe(400)
+    expect(wrong.status).toBe(422)
     expect(wrong.text).toContain("Transaction must be a transaction&#39;s hash".replace("&#39;", "'"))
     for (const kept of ['value="0.0007"', 'value="0x12"', ">back &amp; forth</textarea>"]) {
       expect(wrong.text).toContain(kept)

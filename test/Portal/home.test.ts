@@ -3,19 +3,17 @@ import { Clock, Effect, Fiber } from "effect"
 import { h } from "preact"
 import { render } from "preact-render-to-string"
 import { defaultAccount } from "../../src/Auth.ts"
-import { AccountId } from "../../src/Domain/Ids.ts"
 import { type LedgerSums, worthText } from "../../src/Domain/LedgerRow.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { Uncollected } from "../../src/Payments/addresses/Uncollected.ts"
 import { daysUntil, durationText, median, overviewOf } from "../../src/Portal/pages/overview.ts"
 import { Sums } from "../../src/Portal/pages/sums.tsx"
-import { WaysIn, waysIn } from "../../src/Portal/pages/waysIn.tsx"
 import type { Viewer } from "../../src/Portal/Viewer.ts"
 import { Reader } from "../../src/Sql.ts"
 import { TestApi } from "../lib/api.ts"
 import { storeLateMoney, storeMoneyFor } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { execute, rows } from "../lib/store.ts"
+import { execute } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import { admin, crowdSql, home, makePayment, portalApp, somebody, storeIncome, usdc, viewer } from "./shop.ts"
 
@@ -86,77 +84,6 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     expect(yield* shown("test")).toEqual(["0 delivered, none failing", "1 delivered, none failing"])
     yield* made(31)
     expect(yield* shown("test")).toEqual(["0 delivered, none failing", "0 delivered, none failing"])
-  })
-
-  test("tells admins for a week who was given a way in, by whom, when and from which address", function* () {
-    const ada = yield* admin
-    const ways = (text: string) => /<h2 id="ways-in">.*?<\/section>/s.exec(text)?.[0] ?? ""
-    expect(ways((yield* ada.get(home)).text)).toBe("")
-    yield* ada.post(`${home}/people`, { name: "Eve <b>", role: "admin" })
-    const [eve] = yield* rows<{ id: string }>("SELECT id FROM people WHERE name = 'Eve <b>'")
-    yield* ada.post(`${home}/people/${eve?.id}/link`)
-    const gus = yield* somebody({ account: "default", name: "Gus" })
-    for (const act of ["role", "disable", "enable"]) {
-      yield* gus.post(`${home}/people/${eve?.id}/${act}`, { role: "viewer" })
-    }
-    yield* gus.post(`${home}/people/${eve?.id}/role`, { role: "admin" })
-    yield* ada.post(`${home}/me/password`, { name: "ada", password: "correct horse battery" })
-    yield* execute(
-      `INSERT INTO audit (at, via, who, account_id, act, detail) VALUES
-         (?, 'portal', 'per_1 Ida', 'default', 'portal passkey', '{"name":"phone","address":"192.0.2.1"}'),
-         (? - 8 * 86400000, 'portal', 'per_1 Old', 'default', 'portal passkey', '{"name":"old"}'),
-         (?, 'portal', 'per_1 Root', NULL, 'portal password', '{"address":"192.0.2.2"}'),
-         (?, 'portal', 'per_1 Sue', 'other', 'portal password', '{"address":"192.0.2.3"}')`,
-      Array(4).fill(yield* Clock.currentTimeMillis)
-    )
-    const listed = ways((yield* (yield* somebody({ account: "default", name: "Grace" })).get(home)).text)
-    for (const said of [
-      "Ada invited Eve &lt;b",
-      "Ada made a link for Eve",
-      "Ada set a password",
-      "Gus made Eve &lt;b> a viewer",
-      "Gus enabled Eve &lt;b> again",
-      "Gus made Eve &lt;b> an admin",
-      "Ida made the passkey phone"
-    ]) {
-      expect(listed).toContain(said)
-    }
-    for (const act of ["Ada invited", "Gus enabled", "Gus made"]) {
-      expect(listed).toMatch(new RegExp(`${act} [^<]*<code>127\\.0\\.0\\.1</code>, <time`))
-    }
-    expect(listed).not.toMatch(/Old|Root|Sue/)
-    expect(ways((yield* (yield* somebody()).get(home)).text)).toMatch(/Root set a password/)
-    expect(ways((yield* (yield* viewer).get(home)).text)).toBe("")
-  })
-
-  test("shows each person's new ways in, however many one of them makes", function* () {
-    const account = AccountId.make("crowded")
-    const at = yield* Clock.currentTimeMillis
-    const add = (who: string, act: string, ago: number, count = 1) =>
-      execute(
-        `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-         INSERT INTO audit (at, via, who, account_id, act, detail)
-         SELECT ? + n, 'portal', ?, ?, ?, '{"name":"Vera","address":"192.0.2.1"}' FROM numbers`,
-        [count, at - ago * dayMillis, who, account, act]
-      )
-    yield* add("per_1 Ann", "people invite", 6)
-    yield* add("per_2 Max", "people link", 5, 1_500)
-    yield* add("per_2 Max", "people enable", 0.5, 2)
-    yield* add("per_3 Old", "people enable", 8)
-    yield* add("per_3 Old", "keys create", 1)
-    const reader = yield* Reader
-    const steps: Array<string> = []
-    const viewer = { owner: { account, mode: "test" }, role: "admin" } as Viewer
-    const listed = yield* waysIn(explained(reader, reader, steps), viewer, at)
-    expect(listed.map(({ act, who }) => `${who}: ${act}`)).toEqual([
-      ...["per_2 Max: people enable", "per_2 Max: people enable", "per_2 Max: people link", "per_1 Ann: people invite"]
-    ])
-    expect(steps).toContainEqual(
-      expect.stringMatching(/^SEARCH audit USING INDEX audit_ways_in \(account_id=\? AND at>\?/)
-    )
-    const page = render(h(WaysIn, { of: listed, viewer }))
-    expect(page).toContain("and 1499 more by Max")
-    expect(page.match(/by Ann|Ann invited/g)).toEqual(["Ann invited"])
   })
 
   test("sums up today and thirty days, with charts that have their numbers as tables", function* () {

@@ -236,7 +236,7 @@ liveSuite(portalApp, "the portal's payments", (test) => {
       [{ amount: "5", to: "0x1" }, "Receiver must be an address"]
     ] as const) {
       const refused = yield* ada.post(`${page}/refund`, fields)
-      expect(refused).toMatchObject({ status: 400, text: expect.stringContaining(problem) })
+      expect(refused).toMatchObject({ status: expect.toBeOneOf([400, 422]), text: expect.stringContaining(problem) })
       if ("amount" in fields) expect(refused.text).toContain(`value="${fields.amount}"`)
     }
     const to = `0x${"Ab".repeat(20)}`
@@ -273,7 +273,7 @@ liveSuite(portalApp, "the portal's payments", (test) => {
     }
     const wrong = yield* ada.post(one, { txHash: "0x12" })
     expect(wrong).toMatchObject({
-      status: 400,
+      status: 422,
       text: expect.stringContaining("Transaction must be a transaction's hash")
     })
     expect(wrong.text).toContain('value="0x12"')

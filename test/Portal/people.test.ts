@@ -1,9 +1,11 @@
-/** People of an account, the audit log, and sessions: what came of a stolen one does not outlast it. */
+/** People of an account, the audit log, and sessions: nothing that a thief of one made outlasts End all. */
 import { expect } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, TestClock } from "effect"
-import { endOpenSessions } from "../../src/Auth/descent.ts"
-import * as LinksRepo from "../../src/Auth/LoginLinksRepo.ts"
+import * as SessionsRepo from "../../src/Auth/SessionsRepo.ts"
 import { unusedSince } from "../../src/Auth/sessions.ts"
+import { Keys } from "../../src/Auth.ts"
+import { permissions } from "../../src/Domain/ApiKey.ts"
+import { AccountId, type ApiKeyId, newApiKeyId } from "../../src/Domain/Ids.ts"
 import { Writer } from "../../src/Sql.ts"
 import { newLink, type Visitor } from "../lib/portal.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
@@ -139,14 +141,19 @@ test("the audit log: an admin sees the account's acts, an operator all, and both
   expect(all).toContain("keys create")
   expect(all).toContain("=cmd|calc (claimed)")
   expect((yield* root.get(`${shop}/audit?cursor=x`)).status).toBe(400)
+  yield* setPassword(grace, "grace")
+  const access = (yield* grace.get(`${shop}/audit?only=access`)).text
+  expect(
+    [...access.matchAll(/<span title="([^"]*)">/g)].map(([, act]) => act).filter((act) => !act?.startsWith("per_"))
+  ).toEqual(["portal password"])
 
   const csv = (yield* root.get(`${shop}/audit.csv`)).text.split("\r\n")
   expect(csv[0]).toBe("id,at,via,who,claimed,account,mode,act,detail")
-  expect(csv).toHaveLength(1 + 5 + 1)
+  expect(csv).toHaveLength(1 + 6 + 1)
   expect((yield* grace.get(`${shop}/audit.csv`)).text).toMatch(/^at,via,who,claimed,account/)
   expect(csv).toContainEqual("5,1970-01-01T00:00:00.000Z,socket,'=cmd|calc,true,,,keys create,{}")
   const lines = (yield* grace.get(`${shop}/audit.jsonl`)).text.trim().split("\n")
-  expect(lines.map((line) => JSON.parse(line).account)).toEqual(["shop", "shop", "shop"])
+  expect(lines.map((line) => JSON.parse(line).account)).toEqual(Array(4).fill("shop"))
   // Gaps between ids would tell an account how much others do.
   expect(lines.join()).not.toContain('"id"')
 })
@@ -174,191 +181,105 @@ test("an existing name cannot be invited, not even one's own: no link is created
   expect((yield* root.post("/portal/a/default/test/people", { name: "Grace", role: "admin" })).status).toBe(200)
 })
 
-test("no one makes a link for the person whose session theirs came of, by however many people", function* () {
+test("End all ends what a thief of the session may have made, by whomever they let in, and nothing else", function* () {
   const { enter, visitor } = yield* portal
+  const keys = yield* Keys
+  const [old, late] = [newApiKeyId(), newApiKeyId()]
+  const made = (id: ApiKeyId, name: string) =>
+    keys.create({ id, name, account: AccountId.make("shop"), mode: "test", permissions, expiresIn: undefined })
+  const noted = (who: string, act: string, key: ApiKeyId) =>
+    Effect.flatMap(Clock.currentTimeMillis, (at) =>
+      execute(
+        `INSERT INTO audit (at, via, who, account_id, mode, act, detail)
+         SELECT ?, 'portal', id || ' ' || name, 'shop', 'test', ?, ? FROM people WHERE name = ?`,
+        [at, act, JSON.stringify({ key }), who]
+      )
+    )
+  const before = yield* enter({ account: "shop", name: "Grace" })
+  const vera = visitor()
+  yield* vera.post(yield* invited(before, "Vera", "viewer"))
+  yield* setPassword(vera, "vera")
+  yield* made(old, "shop server")
+  yield* noted("Grace", "keys create", old)
+  yield* TestClock.adjust("8 days")
+
   const grace = yield* enter({ account: "shop", name: "Grace" })
-  yield* enter({ account: "shop", name: "Ada" })
+  const ada = yield* enter({ account: "shop", name: "Ada" })
+  yield* setPassword(grace, "grace")
+  const phone = yield* enter({ account: "shop", name: "Grace" })
+  const thief = copyOf(visitor("198.51.100.7"), grace)
   const mallory = visitor()
-  yield* mallory.post(yield* invited(grace, "Mallory"))
+  yield* mallory.post(yield* invited(thief, "Mallory"))
+  yield* setPassword(mallory, "mallory")
   const maud = visitor()
   yield* maud.post(yield* invited(mallory, "Maud"))
-  const about = (by: Visitor, name: string, act: string) =>
-    Effect.flatMap(idOf(name), (id) => by.post(`${shop}/people/${id}/${act}`, { role: "viewer" }))
-  for (const by of [mallory, maud]) {
-    for (const act of ["link", "disable", "role", "revoke"]) expect((yield* about(by, "Grace", act)).status).toBe(404)
-    expect((yield* by.get(`${shop}/people`)).text).toContain("let you in")
-  }
-  expect((yield* about(maud, "Mallory", "link")).status).toBe(404)
-  expect((yield* about(maud, "Ada", "link")).status).toBe(200)
-  // By the password that was set there neither, though the session that it came of is over.
-  yield* setPassword(mallory, "mallory")
-  yield* grace.post("/portal/sign-out")
-  expect(yield* signIn(mallory, "mallory")).toBe(true)
-  expect((yield* about(mallory, "Grace", "link")).status).toBe(404)
-  // After a week it is Mallory's own.
-  yield* TestClock.adjust("8 days")
-  expect(yield* signIn(mallory, "mallory")).toBe(true)
-  expect((yield* about(mallory, "Grace", "link")).status).toBe(200)
+  const unused = linkIn((yield* maud.post(`${shop}/people/${yield* idOf("Grace")}/link`)).text)
+  yield* made(late, "exfiltration")
+  yield* noted("Maud", "keys create", late)
+  expect(yield* Effect.all([thief, phone, mallory, maud].map(isIn))).toEqual([true, true, true, true])
+
+  // The page names what ends.
+  const page = (yield* grace.get(`${shop}/me`)).text
+  expect(page).toMatch(/let in within the last 7 days: (Mallory, Maud|Maud, Mallory)</)
+  expect(page).toMatch(/exfiltration<\/a>/)
+  expect(page).not.toMatch(/Vera|shop server/)
+  const done = yield* grace.post(`${shop}/me/sessions/revoke-others`)
+  expect(done).toMatchObject({ status: 303, headers: { location: `${shop}/me?done=others` } })
+  expect(yield* Effect.all([grace, thief, phone, mallory, maud, ada].map(isIn))).toEqual([
+    ...[true, false, false, false, false],
+    true
+  ])
+  expect((yield* visitor().post(unused)).status).toBe(410)
+  for (const name of ["mallory", "grace"]) expect(yield* signIn(visitor(), name)).toBe(false)
+  expect(yield* signIn(vera, "vera")).toBe(true)
+  const revoked = rows("SELECT name FROM api_keys WHERE revoked_at IS NOT NULL")
+  expect(yield* revoked).toEqual([{ name: "exfiltration" }])
+  const [act] = yield* rows<{ detail: string }>("SELECT detail FROM audit WHERE act = 'people revoke'")
+  expect(JSON.parse(act?.detail ?? "")).toMatchObject({
+    name: "Grace",
+    people: [expect.any(String), expect.any(String)]
+  })
+  // Her next steps work: the form's token is the new session's.
+  expect((yield* setPassword(grace, "grace")).status).toBe(303)
+  expect(yield* signIn(visitor(), "grace")).toBe(true)
 })
 
-test("the session from which a password came is known after it has ended, when its link is deleted too", function* () {
+test("an admin ends all of somebody else's, once the page has named it", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
-  const mallory = visitor()
-  yield* mallory.post(yield* invited(grace, "Mallory"))
-  yield* setPassword(mallory, "mallory")
-  for (let n = 0; n < 3; n++) {
-    yield* TestClock.adjust("10 hours")
-    expect(yield* isIn(grace)).toBe(true)
-  }
-  const writer = yield* Writer
-  yield* writer.write(LinksRepo.forget((yield* Clock.currentTimeMillis) - LinksRepo.memory, 100))
-  expect(yield* rows("SELECT * FROM sign_in_links")).toEqual([])
-  yield* grace.post("/portal/sign-out")
-  expect(yield* signIn(mallory, "mallory")).toBe(true)
-  expect((yield* mallory.post(`${shop}/people/${yield* idOf("Grace")}/link`)).status).toBe(404)
-  // It ends with all that came of Grace's sessions.
-  const again = yield* enter({ account: "shop", name: "Grace" })
-  yield* again.post(`${shop}/me/sessions/revoke-others`)
-  expect(yield* isIn(mallory)).toBe(false)
-  expect(yield* signIn(mallory, "mallory")).toBe(false)
+  const eve = yield* enter({ account: "shop", name: "Eve" })
+  yield* setPassword(eve, "eve")
+  const max = visitor()
+  yield* max.post(yield* invited(eve, "Max"))
+  const path = `${shop}/people/${yield* idOf("Eve")}/revoke`
+  expect((yield* grace.get(path)).text).toMatch(/End all of Eve\?.*7 days: Max</s)
+  expect(yield* grace.post(path)).toMatchObject({ headers: { location: `${shop}/people?done=sessions` } })
+  expect(yield* Effect.all([grace, eve, max].map(isIn))).toEqual([true, false, false])
+  expect(yield* signIn(eve, "eve")).toBe(false)
 })
 
-test("a sign-out ends the sessions and links that came of the session, and of those, and no others", function* () {
+test("a new password ends the person's other sessions, and nobody else's", function* () {
   const { enter, visitor } = yield* portal
   const grace = yield* enter({ account: "shop", name: "Grace" })
   const phone = yield* enter({ account: "shop", name: "Grace" })
-  const ada = yield* enter({ account: "shop", name: "Ada" })
   const thief = copyOf(visitor("198.51.100.7"), grace)
-  const unused = yield* invited(thief, "Mallory")
-  const mona = visitor()
-  yield* mona.post(yield* invited(thief, "Mona"))
-  const asAda = visitor()
-  yield* asAda.post(linkIn((yield* mona.post(`${shop}/people/${yield* idOf("Ada")}/link`)).text))
-  const max = visitor()
-  yield* max.post(yield* invited(asAda, "Max"))
-  const later = yield* invited(max, "Moll")
-  const ofPhone = yield* invited(phone, "Vera")
-  expect(yield* Effect.all([mona, asAda, max].map(isIn))).toEqual([true, true, true])
-
-  yield* grace.post("/portal/sign-out")
-  expect(yield* Effect.all([thief, mona, asAda, max, ada, phone].map(isIn))).toEqual([
-    ...[false, false, false, false],
-    ...[true, true]
-  ])
-  expect((yield* visitor().post(unused)).text).toContain("until whoever made it signs out")
-  expect((yield* visitor().post(later)).status).toBe(410)
-  expect((yield* visitor().post(ofPhone)).status).toBe(303)
-  // Ended sessions without remaining effects are deleted.
-  yield* TestClock.adjust("8 days")
-  for (const name of ["Grace", "Ada", "Mona", "Max", "Mallory", "Moll", "Vera"])
-    yield* newLink({ account: "shop", name })
-  for (let n = 0; n < 5; n++) yield* enter({ account: "shop", name: "Ada" })
-  expect(yield* rows("SELECT id FROM sessions WHERE hash IS NULL")).toEqual([])
-})
-
-test("a link begins no session in the browser in which it was made, nor in one that it came of", function* () {
-  const { enter, visitor } = yield* portal
-  const grace = yield* enter({ account: "shop", name: "Grace" })
-  const thief = copyOf(visitor("198.51.100.7"), grace)
-  const mona = visitor()
-  yield* mona.post(yield* invited(grace, "Mona"))
-  for (const link of [yield* invited(thief, "Max"), yield* invited(mona, "Moll")]) {
-    expect(yield* thief.post(link)).toMatchObject({
-      status: 410,
-      text: expect.stringContaining("not in the browser in which it was made")
-    })
-  }
-  // Nothing was done: the browser's session is open, and the link works elsewhere.
-  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([true, true])
-  const max = visitor()
-  yield* max.post(yield* invited(thief, "Maud"))
-  expect(yield* isIn(max)).toBe(true)
-  yield* grace.post("/portal/sign-out")
-  expect(yield* isIn(max)).toBe(false)
-})
-
-test("a sign-in in the browser of a session ends what came of that one", function* () {
-  const { enter, visitor } = yield* portal
-  const grace = yield* enter({ account: "shop", name: "Grace" })
-  const mona = visitor()
-  yield* mona.post(yield* invited(grace, "Mona"))
-  yield* grace.post(yield* newLink({ account: "shop", name: "Grace" }))
-  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([true, false])
-})
-
-test("twelve idle hours end a session with what came of it", function* () {
-  const { enter, visitor } = yield* portal
-  const grace = yield* enter({ account: "shop", name: "Grace" })
-  const mona = visitor()
-  yield* mona.post(yield* invited(grace, "Mona"))
-  yield* TestClock.adjust("11 hours")
-  expect(yield* isIn(mona)).toBe(true)
-  yield* TestClock.adjust("61 minutes")
-  const writer = yield* Writer
-  const housekeeping = endOpenSessions({ idleSince: unusedSince(yield* Clock.currentTimeMillis), limit: 100 })
-  expect(yield* writer.write(housekeeping)).toBe(true)
-  expect(yield* isIn(mona)).toBe(false)
-  expect(yield* writer.write(housekeeping)).toBe(false)
-})
-
-test("a person's further session ends the one that makes room, with what came of it", function* () {
-  const { enter, visitor } = yield* portal
-  const grace = yield* enter({ account: "shop", name: "Grace" })
-  const mona = visitor()
-  yield* mona.post(yield* invited(grace, "Mona"))
-  for (let n = 0; n < 19; n++) {
-    if (n % 9 === 0) yield* TestClock.adjust("1 minute")
-    yield* enter({ account: "shop", name: "Grace" })
-  }
-  expect(yield* isIn(mona)).toBe(true)
-  yield* enter({ account: "shop", name: "Grace" })
-  expect(yield* Effect.all([grace, mona].map(isIn))).toEqual([false, false])
-})
-
-for (const act of ["a new password", "ending all other sessions"] as const) {
-  test(`${act} ends all that came of any session: links, sessions, passwords; and the thief's copy of this one`, function* () {
-    const { enter, visitor } = yield* portal
-    const grace = yield* enter({ account: "shop", name: "Grace" })
-    yield* setPassword(grace, "grace")
-    const left = yield* enter({ account: "shop", name: "Grace" })
-    const mona = visitor()
-    yield* mona.post(yield* invited(left, "Mona"))
-    yield* setPassword(mona, "mona")
-    // Grace signs out as every evening: Mona, whom she has invited, can sign in.
-    yield* left.post("/portal/sign-out")
-    expect(yield* isIn(mona)).toBe(false)
-    expect(yield* signIn(mona, "mona")).toBe(true)
-    const max = visitor()
-    yield* max.post(yield* invited(mona, "Max"))
-    const thief = copyOf(visitor("198.51.100.7"), grace)
-    const unused = yield* invited(thief, "Mallory")
-
-    yield* TestClock.adjust("1 minute")
-    const done = yield* act === "a new password"
-      ? setPassword(grace, "grace", "another horse battery")
-      : grace.post(`${shop}/me/sessions/revoke-others`)
-    expect(done.status).toBe(303)
-    expect(yield* Effect.all([grace, thief, mona, max].map(isIn))).toEqual([true, false, false, false])
-    expect((yield* visitor().post(unused)).status).toBe(410)
-    expect(yield* signIn(mona, "mona")).toBe(false)
-    // Her first steps work on: the form's token is the new session's.
-    expect((yield* grace.post(`${shop}/me/sessions/revoke-others`)).status).toBe(303)
-  })
-}
-
-test("a first password locks no one out who was just invited, and after a week no act does", function* () {
-  const { enter, visitor } = yield* portal
-  const grace = yield* enter({ account: "shop", name: "Grace" })
   const vera = visitor()
   yield* vera.post(yield* invited(grace, "Vera", "viewer"))
-  yield* setPassword(vera, "vera")
   yield* setPassword(grace, "grace")
-  expect(yield* signIn(vera, "vera")).toBe(true)
-  yield* TestClock.adjust("8 days")
-  const again = yield* enter({ account: "shop", name: "Grace" })
-  yield* again.post(`${shop}/me/sessions/revoke-others`)
-  expect(yield* signIn(vera, "vera")).toBe(true)
+  expect(yield* Effect.all([grace, phone, thief, vera].map(isIn))).toEqual([true, false, false, true])
+})
+
+test("sessions that are over are deleted, and no others", function* () {
+  const { enter } = yield* portal
+  yield* enter({ account: "shop", name: "Grace" })
+  yield* TestClock.adjust("11 hours")
+  const ada = yield* enter({ account: "shop", name: "Ada" })
+  yield* TestClock.adjust("61 minutes")
+  const writer = yield* Writer
+  const housekeeping = SessionsRepo.forget(unusedSince(yield* Clock.currentTimeMillis), 1)
+  expect(yield* writer.write(housekeeping)).toBe(true)
+  expect(yield* writer.write(housekeeping)).toBe(false)
+  expect(yield* isIn(ada)).toBe(true)
 })
 
 scopedTest(portalStore())("a password that waits for its hash while its session ends is not set", function* () {

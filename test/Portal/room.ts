@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { Effect, Layer, Redacted, Stream } from "effect"
 import { h } from "preact"
 import { PasswordCost } from "../../src/Auth/passwordHash.ts"
-import { Accounts } from "../../src/Auth.ts"
+import { Accounts, Keys } from "../../src/Auth.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { PageRequest } from "../../src/Http/PageHandler.ts"
 import { audited } from "../../src/Operations/auditLog.ts"
@@ -38,7 +38,7 @@ const page = (method: "GET" | "POST", path: string, more: Partial<PortalRoute<ne
 const acting: PortalRoute<Writer>["handle"] = ({ actor }, { form }) =>
   form.get("tick") === "yes"
     ? Effect.as(
-        audited(actor, { act: "test act", detail: {} }, () => Effect.void),
+        Effect.flatMap(actor, (who) => audited(who, { act: "test act", detail: {} }, () => Effect.void)),
         pageReply(h("p", {}, "acted"))
       )
     : Effect.succeed(pageReply(h("p", {}, "must be ticked"), { status: 422 }))
@@ -68,7 +68,7 @@ export const portalStore = (over: Partial<SettingsShape> = {}) =>
   Layer.effectDiscard(
     Effect.flatMap(Accounts, (accounts) => accounts.create({ id: shop, name: "Shop", wallets: [] }))
   ).pipe(
-    Layer.provideMerge(Accounts.layer),
+    Layer.provideMerge(Layer.merge(Accounts.layer, Keys.layer)),
     Layer.provideMerge(tempStore),
     Layer.provideMerge(
       Layer.merge(
@@ -108,7 +108,7 @@ export const portalWith = Effect.fnUntraced(function* <R>(routes: ReadonlyArray<
 })
 
 /** The portal with pages that say who sees them. */
-export const portal = portalWith<Reader | Secrets | Settings | Writer>([
+export const portal = portalWith<Keys | Reader | Secrets | Settings | Writer>([
   ...routes,
   ...meRoutes,
   ...peopleRoutes,

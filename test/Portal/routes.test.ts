@@ -21,6 +21,7 @@ it("a page that is not for every viewer of the account is named here", () => {
       "/payments/new",
       "/people",
       "/people/:id/disable",
+      "/people/:id/revoke",
       "/settings",
       "/settings/logo",
       "/simulate",

@@ -6,10 +6,12 @@ import * as AuditRepo from "../../Operations/AuditRepo.ts"
 import { isClaimed } from "../../Operations/auditLog.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
+import { Chips } from "../components/Chips.tsx"
 import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type CsvColumns, csvPieces, csvReply, fileReply, linePieces, listed } from "../listed.tsx"
+import { textOf, withQuery } from "../query.ts"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
@@ -37,7 +39,7 @@ export const actTexts: Readonly<Record<string, string>> = {
   "people enable": "Person enabled",
   "people invite": "Person invited",
   "people link": "Sign-in link made",
-  "people revoke": "Sessions of a person ended",
+  "people revoke": "All of a person’s access ended",
   "people role": "Role changed",
   "portal login": "Signed in",
   "portal login refused": "Sign-in refused",
@@ -48,7 +50,6 @@ export const actTexts: Readonly<Record<string, string>> = {
   "portal proof": "Identity proven again",
   "portal proof refused": "Proof of identity refused",
   "portal session revoke": "Session ended",
-  "portal session revoke --others": "Other sessions ended",
   "refunds drop": "Refund dropped",
   rescan: "Blocks read again",
   restore: "Backup restored",
@@ -71,8 +72,9 @@ export const actTexts: Readonly<Record<string, string>> = {
 
 type Needs = Reader | Secrets
 
-const filterOf = ({ owner, role }: Viewer) => ({
+const filterOf = ({ owner, role }: Viewer, only = "") => ({
   since: 0,
+  access: only === "access",
   account: mayAs(role, "operator") ? undefined : owner.account
 })
 
@@ -93,15 +95,22 @@ const show = (viewer: Viewer, { query }: PortalRequest) =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const path = pathOf(viewer, "/audit")
+    const only = textOf(query, "only")
     const { paging, rows } = yield* listed(viewer, {
-      ...{ path: "/audit", query, filters: {} },
+      ...{ path: "/audit", query, filters: { only } },
       placeOf: ({ at, sequence }: AuditRepo.AuditEntry) => ({ createdAt: at, sequence }),
-      read: (before, limit) => AuditRepo.list(reader, { ...filterOf(viewer), before: before?.sequence, limit })
+      read: (before, limit) => AuditRepo.list(reader, { ...filterOf(viewer, only), before: before?.sequence, limit })
     })
     return framedReply(
       viewer,
       { section: "/audit", title: "Audit log" },
       <>
+        <Chips
+          label="Acts"
+          options={[["access", "who was given access"]]}
+          chosen={only}
+          hrefOf={(value) => withQuery(path, { only: value })}
+        />
         {rows === undefined ? null : (
           <Table
             caption="Newest first. “Claimed” is the name that a user of the command line gave"

@@ -1,13 +1,14 @@
 /** Webhook deliveries: the list, one with its attempts, and sending them again: one, several, or all of a range. */
 
-import { Clock, Effect, Either } from "effect"
+import { Clock, Effect, Either, Record as Struct } from "effect"
 import type { Accounts } from "../../Auth.ts"
 import { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
-import type { Endpoint } from "../../Domain/Webhook.ts"
+import { EndpointId } from "../../Domain/Ids.ts"
 import { bodyOf } from "../../Events/EventsRepo.ts"
 import { makeCursors } from "../../Http/cursor.ts"
 import { iso } from "../../lib/moment.ts"
 import { carryOut } from "../../Operations/auditLog.ts"
+import type { Caller } from "../../Operations/operation.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
@@ -16,14 +17,14 @@ import { redeliverOne, redeliverRange } from "../../Webhooks/deliveryOperations.
 import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
+import { act, actOn } from "../act.ts"
 import { blank, type FormState } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
-import { checked, readMoment, textOf } from "../fields.ts"
 import { framedReply, missing } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
-import { withQuery } from "../query.ts"
+import { textOf, withQuery } from "../query.ts"
 import { formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { callerOf, mayAs, type Viewer } from "../Viewer.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   DeliveryFilters,
   DeliveryList,
@@ -49,7 +50,7 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
     const read = readFilters(query)
     const problems = Either.isLeft(read) ? read.left : []
-    const chosen: ReadFilters = Either.getOrElse(read, () => ({ status: undefined, from: undefined, until: undefined }))
+    const chosen: ReadFilters = Either.getOrElse(read, () => ({}))
     const fields = filterFields(query)
     const selections = (chosen.status === undefined ? DeliveryStatus.literals : [chosen.status]).map((status) =>
       selectionOf(viewer, query, chosen, status)
@@ -88,9 +89,9 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
     )
   })
 
-const outcomes = ["ordered", "due", "refused"] as const
+type Result = "ordered" | "due" | "refused"
 
-const outcomeTexts: Readonly<Record<(typeof outcomes)[number], string>> = {
+const outcomeTexts: Readonly<Record<Result, string>> = {
   ordered: "sent again: the answer shows here in a moment",
   due: "about to be sent already",
   refused: "not possible: the endpoint was deleted, or takes no such events. Choose another endpoint to send to"
@@ -98,9 +99,9 @@ const outcomeTexts: Readonly<Record<(typeof outcomes)[number], string>> = {
 
 /** What came of sending deliveries again: counts in the address, after a redirect. */
 const Outcome = ({ of }: { readonly of: URLSearchParams }) => {
-  const counts = outcomes.flatMap((name) => {
+  const counts = Object.entries(outcomeTexts).flatMap(([name, text]) => {
     const count = of.get(name) ?? ""
-    return /^[1-9]\d{0,5}$/.test(count) ? [`${count} ${outcomeTexts[name]}`] : []
+    return /^[1-9]\d{0,5}$/.test(count) ? [`${count} ${text}`] : []
   })
   if (counts.length === 0) return null
   return (
@@ -142,48 +143,59 @@ const overQuota = (viewer: Viewer) =>
     507
   )
 
-/** The endpoint that the field `to` names; undefined for none. Left: it is not one of this account and mode. */
-const targetIn = Effect.fnUntraced(function* (viewer: Viewer, form: URLSearchParams) {
-  const to = textOf(form, "to")
-  if (to === "") return Either.right(undefined)
-  const endpoint = yield* EndpointsRepo.find(yield* Reader, viewer.owner, to)
-  return endpoint === undefined ? Either.left("must be one of the endpoints") : Either.right(endpoint)
+/** Whether the endpoint that the field `to` names is one of this account and mode, where it names one. */
+const isTarget = Effect.fnUntraced(function* ({ owner }: Viewer, to: string) {
+  return to === "" || (yield* EndpointsRepo.find(yield* Reader, owner, to)) !== undefined
 })
+
+const gone = (viewer: Viewer) => missing(viewer, "/deliveries", "delivery or endpoint")
 
 const refusals = (viewer: Viewer) => ({
-  QuotaExceeded: () => Effect.succeed(overQuota(viewer)),
+  QuotaExceeded: () => overQuota(viewer),
   // It was deleted while the order was given: nothing was ordered.
-  NotFound: () => Effect.succeed(missing(viewer, "/deliveries", "delivery or endpoint"))
+  NotFound: () => gone(viewer)
 })
-
-/** Orders one delivery of the viewer's again. */
-const order = (viewer: Viewer, id: string, to: Endpoint | undefined) =>
-  carryOut(redeliverOne, { id, ...(to === undefined ? {} : { to: to.id }) }, callerOf(viewer)).pipe(
-    Effect.catchTag("RedeliveryRefused", () => Effect.succeed({ id, result: "refused" as const }))
-  )
 
 const resendOne: PortalHandler<Needs> = (viewer, { form, params: { id = "" } }) =>
   Effect.gen(function* () {
-    const target = yield* targetIn(viewer, form)
     const found = yield* LogRepo.ofOwner(yield* Reader, viewer.owner, id)
-    if (found === undefined || Either.isLeft(target)) return missing(viewer, "/deliveries", "delivery or endpoint")
-    const ordered = yield* order(viewer, id, target.right)
-    return seeOther(withQuery(pathOf(viewer, `/deliveries/${ordered.id}`), { [ordered.result]: "1" }))
-  }).pipe(Effect.catchTags(refusals(viewer)))
+    if (found === undefined || !(yield* isTarget(viewer, textOf(form, "to")))) return gone(viewer)
+    const done = (delivery: string, result: Result) =>
+      seeOther(withQuery(pathOf(viewer, `/deliveries/${delivery}`), { [result]: "1" }))
+    return yield* act(viewer, redeliverOne, {
+      ...{ form, fields: ["to"], given: { id } },
+      done: (ordered) => done(ordered.id, ordered.result),
+      refused: () => gone(viewer),
+      on: { ...refusals(viewer), RedeliveryRefused: () => done(id, "refused") }
+    })
+  })
+
+/** Orders deliveries of the viewer's again; how many came to what. */
+const orderAll = Effect.fnUntraced(function* ({ owner }: Viewer, ids: ReadonlyArray<string>, caller: Caller) {
+  const reader = yield* Reader
+  const counts: Record<Result, number> = { ordered: 0, due: 0, refused: 0 }
+  for (const id of new Set(ids)) {
+    if ((yield* LogRepo.ofOwner(reader, owner, id)) === undefined) continue
+    const { result } = yield* carryOut(redeliverOne, { id }, caller).pipe(
+      Effect.catchTag("RedeliveryRefused", () => Effect.succeed({ result: "refused" as const }))
+    )
+    counts[result] += 1
+  }
+  return counts
+})
 
 const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const counts = { ordered: 0, due: 0, refused: 0 }
-    for (const id of new Set(form.getAll("id").slice(0, mostChosen))) {
-      if ((yield* LogRepo.ofOwner(reader, viewer.owner, id)) === undefined) continue
-      counts[(yield* order(viewer, id, undefined)).result] += 1
-    }
-    const query = Object.fromEntries(
-      Object.entries(counts).map(([name, count]) => [name, count > 0 ? String(count) : ""])
-    )
-    return seeOther(withQuery(pathOf(viewer, "/deliveries"), query))
-  }).pipe(Effect.catchTags(refusals(viewer)))
+  actOn(viewer, Either.right(form.getAll("id").slice(0, mostChosen)), (ids, caller) => orderAll(viewer, ids, caller), {
+    done: (counts) =>
+      seeOther(
+        withQuery(
+          pathOf(viewer, "/deliveries"),
+          Struct.map(counts, (n) => (n > 0 ? String(n) : ""))
+        )
+      ),
+    refused: () => gone(viewer),
+    on: refusals(viewer)
+  })
 
 const rangePage = (viewer: Viewer, of: FormState, status?: number) =>
   Effect.gen(function* () {
@@ -204,58 +216,53 @@ const sumIn = (form: URLSearchParams): Progress => {
 const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const target = yield* targetIn(viewer, form)
-    const read = Either.flatMap(checked({ to: target }), ({ to }) =>
-      Either.map(readFilters(form), (filters) => ({ to, filters }))
-    )
-    if (Either.isLeft(read)) return yield* rangePage(viewer, { id: "range", typed: form, problems: read.left }, 422)
-    const { filters, to } = read.right
-    // Deliveries that this adds, with `to`, are not of the range: it ends where it was begun, in every part.
-    const started = Either.getOrElse(readMoment(textOf(form, "started")), () => now)
-    const until = Math.min(filters.until ?? Number.POSITIVE_INFINITY, started, now)
-    const { status = "failing" } = filters
-    const fields = { ...filterFields(form), status, payment: "", to: to?.id ?? "" }
-    const name = JSON.stringify(["portal redelivery", fields, started])
-    const { endpoint } = selectionOf(viewer, form, filters, status)
-    const range = {
-      ...viewer.owner,
-      ...{ status, since: { at: filters.from ?? 0 }, until: { at: until } },
-      ...(endpoint === undefined ? {} : { endpoint }),
-      ...(to === undefined ? {} : { to: to.id })
-    }
-    const sum = { ...sumIn(form) }
+    const to = textOf(form, "to")
+    const read = (yield* isTarget(viewer, to))
+      ? readFilters(form)
+      : Either.left([{ path: "to", message: "must be one of the endpoints" }])
     const cursors = makeCursors(yield* Secrets)
-    let after = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
-    for (let page = 0; page < pagesAtOnce; page++) {
-      const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
-      const done = yield* carryOut(redeliverRange, part, callerOf(viewer))
-      after = "next" in done ? done.next : undefined
-      sum.ordered += done.ordered
-      sum.due += done.due
-      sum.refused += done.refused
-      if (after === undefined) break
-    }
-    const next =
-      after === undefined
-        ? undefined
-        : {
-            ...fields,
-            cursor: cursors.encode(after, viewer.owner, name),
-            started: iso(started),
-            ...Object.fromEntries(Object.entries(sum).map(([name, count]) => [name, String(count)]))
-          }
-    return framedReply(
-      viewer,
-      { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
-      <ProgressView viewer={viewer} progress={sum} next={next} />
-    )
-  }).pipe(
-    Effect.catchTags({
-      ...refusals(viewer),
-      UnknownAccount: () => Effect.succeed(missing(viewer, "/deliveries", "account")),
-      RedeliveryRefused: () => Effect.succeed(missing(viewer, "/deliveries", "endpoint"))
+    const run = Effect.fnUntraced(function* (filters: ReadFilters, caller: Caller) {
+      // Deliveries that this adds, with `to`, are not of the range: it ends where it was begun, in every part.
+      const { started = now, status = "failing" } = filters
+      const until = Math.min(filters.until ?? Number.POSITIVE_INFINITY, started, now)
+      const fields = { ...filterFields(form), status, payment: "", to }
+      const name = JSON.stringify(["portal redelivery", fields, started])
+      const endpoint = textOf(form, "endpoint")
+      const range = {
+        ...viewer.owner,
+        ...{ status, since: { at: filters.from ?? 0 }, until: { at: until } },
+        ...(endpoint === "" ? {} : { endpoint }),
+        ...(to === "" ? {} : { to: EndpointId.make(to, true) })
+      }
+      const sum = { ...sumIn(form) }
+      let after = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
+      for (let page = 0; page < pagesAtOnce; page++) {
+        const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
+        const done = yield* carryOut(redeliverRange, part, caller)
+        after = "next" in done ? done.next : undefined
+        sum.ordered += done.ordered
+        sum.due += done.due
+        sum.refused += done.refused
+        if (after === undefined) break
+      }
+      const next = after && {
+        ...fields,
+        ...{ cursor: cursors.encode(after, viewer.owner, name), started: iso(started) },
+        ...Struct.map(sum, String)
+      }
+      return { sum, next }
     })
-  )
+    return yield* actOn(viewer, read, run, {
+      done: ({ next, sum }) =>
+        framedReply(
+          viewer,
+          { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
+          <ProgressView viewer={viewer} progress={sum} next={next} />
+        ),
+      refused: (problems) => rangePage(viewer, { id: "range", typed: form, problems }, 422),
+      on: { ...refusals(viewer), UnknownAccount: () => gone(viewer), RedeliveryRefused: () => gone(viewer) }
+    })
+  })
 
 export const deliveryRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/deliveries", role: "viewer", handle: list },

@@ -1,12 +1,15 @@
 /** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
 
-import type { Either } from "effect"
+import { Schema } from "effect"
 import type { DeliveryFilter } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
+import { maybe, must } from "../../lib/annotations.ts"
+import { Moment } from "../../lib/moment.ts"
 import { cut } from "../../lib/text.ts"
 import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import type { FailingTarget, LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { bodyOfForm } from "../components/amountField.ts"
 import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"
 import {
@@ -21,8 +24,7 @@ import {
 } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
-import { checked, ifGiven, readMoment, readOneOf, textOf } from "../fields.ts"
-import { withQuery } from "../query.ts"
+import { givenOf, textOf, withQuery } from "../query.ts"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
@@ -31,15 +33,26 @@ import { mayAs, type Viewer } from "../Viewer.ts"
 /** `failing`: an attempt has failed, and none has succeeded yet. */
 export const statuses = ["failing", "failed", "pending", "delivered", "cancelled"] as const
 
-export const readFilters = (given: URLSearchParams) =>
-  checked({
-    status: ifGiven(readOneOf(statuses))(textOf(given, "status")),
-    from: ifGiven(readMoment)(textOf(given, "from")),
-    until: ifGiven(readMoment)(textOf(given, "until"))
+/** A time in UTC as browsers' date fields send it, or as the API takes it. */
+const FormMoment = must(
+  "be a time such as 2026-01-31T12:00, or a day such as 2026-01-31, in UTC",
+  Schema.transform(Schema.String, Moment, {
+    strict: true,
+    decode: (text) => (/T\d\d:\d\d(:\d\d)?$/.test(text) ? `${text}Z` : text),
+    encode: (text) => text
   })
+)
 
 /** The filters that are read; ids are taken as they are. */
-export type ReadFilters = Either.Either.Right<ReturnType<typeof readFilters>>
+const DeliveryFilterFields = Schema.Struct({
+  status: maybe(must(`be one of ${statuses.join(", ")}`, Schema.Literal(...statuses))),
+  from: maybe(FormMoment),
+  until: maybe(FormMoment),
+  started: maybe(FormMoment)
+})
+export type ReadFilters = typeof DeliveryFilterFields.Type
+
+export const readFilters = (given: URLSearchParams) => bodyOfForm(DeliveryFilterFields, givenOf(given), 0)
 
 /** What a form of filters selects, of one status. Ids that nothing has select nothing. */
 export const selectionOf = (

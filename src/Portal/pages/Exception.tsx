@@ -3,7 +3,6 @@ import { Effect, Either } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import type { Networks } from "../../Chains/providers/Networks.ts"
-import { type ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Outbox } from "../../Events/Outbox.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -13,7 +12,8 @@ import { byId } from "../../Payments/ExceptionsRepo.ts"
 import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { bodyOfForm, problemsOfRefusal } from "../components/amountField.ts"
+import { actOn } from "../act.ts"
+import { bodyOfForm } from "../components/amountField.ts"
 import { Unplaced } from "../components/values.tsx"
 import { aboutOne, framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
@@ -64,29 +64,29 @@ const page = (viewer: Viewer, exception: PaymentException, said: Said) =>
 
 type Deciding = Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
 
+const mustTick = [{ path: "confirmed", message: "must be ticked: the decision is final" }]
+
 const decided = (action: Action) =>
   ofException<Deciding>((viewer, found, form) =>
     Effect.gen(function* () {
       const { chains } = yield* Settings
       const { id } = found
-      const given = givenOf(form)
-      const { confirmed, ...typed } = given
-      const refused = Effect.fnUntraced(function* (error: ApiError) {
-        const state = { typed: new URLSearchParams(given), problems: problemsOfRefusal(error) }
-        // As it is now: somebody else may have decided meanwhile.
-        const now = (yield* ownersOwn(viewer, id)) ?? found
-        return yield* page(viewer, now, { refused: { action, state }, status: statusOf[error.code] })
-      })
-      if (action === "accept" && confirmed !== "yes") {
-        return yield* refused(invalid([{ path: "confirmed", message: "must be ticked: the decision is final" }]))
-      }
-      const decimals = decimalsOfException(chains, found) ?? 0
-      const body = bodyOfForm(ResolveBody, { ...typed, action }, decimals)
-      if (Either.isLeft(body)) return yield* refused(invalid(body.left))
-      const outcome = action === "accept" ? "accepted" : "refunded"
-      return yield* decide(viewer.actor, viewer.owner, id, body.right).pipe(
-        Effect.as(seeOther(afterDone(viewer, `/exceptions/${id}`, outcome))),
-        Effect.catchTag("ApiError", refused)
+      const { confirmed, ...typed } = givenOf(form)
+      const body = bodyOfForm(ResolveBody, { ...typed, action }, decimalsOfException(chains, found) ?? 0)
+      const isConfirmed = action !== "accept" || confirmed === "yes"
+      return yield* actOn(
+        viewer,
+        isConfirmed ? body : Either.left(mustTick),
+        (input, { actor }) => decide(actor, viewer.owner, id, input),
+        {
+          done: () => seeOther(afterDone(viewer, `/exceptions/${id}`, action === "accept" ? "accepted" : "refunded")),
+          refused: (problems, status) =>
+            Effect.gen(function* () {
+              // As it is now: somebody else may have decided meanwhile.
+              const now = (yield* ownersOwn(viewer, id)) ?? found
+              return yield* page(viewer, now, { refused: { action, state: { typed: form, problems } }, status })
+            })
+        }
       )
     })
   )

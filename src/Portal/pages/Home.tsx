@@ -31,7 +31,6 @@ import { mayAs, type Viewer } from "../Viewer.ts"
 import { overviewOf, shownDays } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
 import { Charts, Cut, Sums } from "./sums.tsx"
-import { WaysIn, waysIn } from "./waysIn.tsx"
 
 /** A shop that takes money knows its way: with so many payments within 30 days the steps are not shown. */
 const enough = 10
@@ -271,7 +270,6 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const hasCredentials =
     (yield* PasswordsRepo.ofPerson(reader, viewer.person)) !== undefined ||
     (yield* PasskeysRepo.list(reader, viewer.person)).length > 0
-  const ways = yield* waysIn(reader, viewer, now)
   const { currency = "USD", timezone = "UTC" } = shop
   const overview = yield* overviewOf(reader, { owner, networks: chains, timezone, now })
   const deliveriesSince = (since: number) =>
@@ -325,7 +323,6 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
           />
         </>
       )}
-      <WaysIn of={ways} viewer={viewer} />
     </>
   )
 })

@@ -1,31 +1,47 @@
 /** How a person signs in: password, passkeys, and the sessions that are open. */
 
-import { Effect } from "effect"
-import { endOthers, normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
-import { endOpenSessions } from "../../Auth/descent.ts"
+import { Effect, Either, Schema } from "effect"
+import { normalSignInName, ownAct, passwordLength, setPassword } from "../../Auth/credentials.ts"
 import type { Passkey } from "../../Auth/PasskeysRepo.ts"
 import * as PasskeysRepo from "../../Auth/PasskeysRepo.ts"
 import { knownPerson } from "../../Auth/PasswordQueue.ts"
 import * as PasswordsRepo from "../../Auth/PasswordsRepo.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
-import { addPasskey, makeOptions } from "../../Auth/passkeys.ts"
+import { addPasskey, makeOptions, PasskeyRefused } from "../../Auth/passkeys.ts"
+import { endAll, madeBy } from "../../Auth/people.ts"
 import type { Session } from "../../Auth/SessionsRepo.ts"
 import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
+import type { Keys } from "../../Auth.ts"
 import type { Person } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
+import { must } from "../../lib/annotations.ts"
 import { cut } from "../../lib/text.ts"
+import { GivenName } from "../../Operations/inputFields.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { actOn } from "../act.ts"
+import { bodyOfForm } from "../components/amountField.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { Act, blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Notice, Time } from "../components/values.tsx"
+import { Time, Unplaced } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
 import { framedReply } from "../framedReply.tsx"
 import { PasskeyForm } from "../Outside.tsx"
-import { afterDone, type Done, formRoute, type PortalRequest, type PortalRoute, type Proof, pathOf } from "../route.ts"
+import { textOf } from "../query.ts"
+import {
+  afterDone,
+  type Done,
+  formRoute,
+  type PortalHandler,
+  type PortalRequest,
+  type PortalRoute,
+  type Proof,
+  pathOf
+} from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
+import { EndsAll } from "./endsAll.tsx"
 
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [
   // Each names those below it as well.
@@ -66,10 +82,12 @@ interface MeViewProps {
   readonly hasPasskeys: boolean
   readonly passkeys: ReadonlyArray<Passkey>
   readonly sessions: ReadonlyArray<Session>
+  /** What ends with all. */
+  readonly made: Effect.Effect.Success<ReturnType<typeof madeBy>>
 }
 
 /** A form of one button, about one of several things or about all. */
-const act = (viewer: Viewer, path: string, text: string, id?: string) => (
+const button = (viewer: Viewer, path: string, text: string, id?: string) => (
   <Act action={pathOf(viewer, path)} csrf={viewer.csrf} fields={id === undefined ? {} : { id }}>
     {text}
   </Act>
@@ -98,7 +116,7 @@ const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
       />
       <TextField name="password" type="password" autocomplete="new-password" hint="At least 10 characters" required />
     </PostForm>
-    {hasPassword ? act(viewer, "/me/password/remove", "Remove the password") : null}
+    {hasPassword ? button(viewer, "/me/password/remove", "Remove the password") : null}
   </section>
 )
 
@@ -117,7 +135,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
           name: "Last used",
           cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)
         },
-        { name: "Remove", cell: ({ id, name }) => act(viewer, "/me/passkeys/remove", `Remove ${name}`, id) }
+        { name: "Remove", cell: ({ id, name }) => button(viewer, "/me/passkeys/remove", `Remove ${name}`, id) }
       ]}
     />
     {hasPasskeys ? (
@@ -133,7 +151,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
   </section>
 )
 
-const Sessions = ({ sessions, viewer }: MeViewProps) => (
+const Sessions = ({ made, sessions, viewer }: MeViewProps) => (
   <section class="card" aria-labelledby="sessions-title">
     <h2 id="sessions-title">Sessions</h2>
     <Table
@@ -148,15 +166,13 @@ const Sessions = ({ sessions, viewer }: MeViewProps) => (
         { name: "Last seen", cell: ({ seenAt }) => <Time at={seenAt} /> },
         {
           name: "End",
-          cell: ({ id }) => (id === viewer.session ? "this session" : act(viewer, "/me/sessions/revoke", "End", id))
+          cell: ({ id }) => (id === viewer.session ? "this session" : button(viewer, "/me/sessions/revoke", "End", id))
         }
       ]}
     />
-    <p class="hint">
-      Ending a session also cancels the links made in it, and signs out whoever used one. If somebody else may have used
-      a session of yours, end all others: people whom you let in within the last week then need a new link.
-    </p>
-    {act(viewer, "/me/sessions/revoke-others", "End all other sessions")}
+    <h3>End all</h3>
+    <EndsAll of={made} viewer={viewer} whose="Your other" />
+    {button(viewer, "/me/sessions/revoke-others", "End all but this session")}
   </section>
 )
 
@@ -171,7 +187,7 @@ const MeView = (props: MeViewProps) => (
   </>
 )
 
-type Services = Desk | Reader | Settings | Writer
+type Services = Desk | Keys | Reader | Settings | Writer
 
 /** The person who looks at the page. Their row is never deleted. */
 const self = (viewer: Viewer) =>
@@ -196,6 +212,7 @@ const show = (viewer: Viewer, given?: FormState): Effect.Effect<HttpReply, Store
       { section: "/me", title: viewer.name },
       <MeView
         {...{ viewer, person, form, passkeys, sessions }}
+        made={yield* madeBy(reader, person)}
         hasPassword={password !== undefined}
         hasPasskeys={party !== undefined}
       />,
@@ -203,71 +220,77 @@ const show = (viewer: Viewer, given?: FormState): Effect.Effect<HttpReply, Store
     )
   })
 
-const isPrintable = (text: string) => /^\P{C}+$/u.test(text) && text.length <= 100
-
-const problemsOf = (name: string, password: string) => [
-  ...(isPrintable(name) ? [] : [{ path: "name", message: "must be 1 to 100 printable characters" }]),
-  ...(Array.from(password).length >= passwordLength.least && password.length <= passwordLength.most
-    ? []
-    : [{ path: "password", message: `must have ${passwordLength.least} to ${passwordLength.most} characters` }])
-]
+const { least, most } = passwordLength
+const Credentials = Schema.Struct({
+  name: GivenName,
+  password: must(
+    `have ${least} to ${most} characters`,
+    Schema.String.pipe(
+      Schema.maxLength(most),
+      Schema.filter((text) => Array.from(text).length >= least)
+    )
+  )
+})
 
 /** Back to the page, with the session's new secret. */
 const renewed = (viewer: Viewer, secret: string, done: Done) =>
   Effect.map(Desk, ({ cookie }) => seeOther(afterDone(viewer, "/me", done), { "set-cookie": cookie.set(secret) }))
 
-const signedOut = () => Effect.succeed(seeOther("/portal/sign-in"))
+const signedOut = () => seeOther("/portal/sign-in")
 
 const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
   Effect.gen(function* () {
-    const typed = new URLSearchParams({ name: form.get("name") ?? "" })
-    const name = normalSignInName(typed.get("name") ?? "")
-    const password = form.get("password") ?? ""
-    const refused = (path: string, message: string) =>
-      show(viewer, { id: "password", typed, problems: [{ path, message }] })
-    const problems = problemsOf(name, password)
-    if (problems.length > 0) return yield* show(viewer, { id: "password", typed, problems })
     const { hasher } = yield* Desk
     const person = yield* self(viewer)
-    return yield* hasher.hash(password, knownPerson(person, viewer.session)).pipe(
-      Effect.flatMap((hashed) =>
-        setPassword(person, { signInName: name, hashed, session: viewer.session, address: client })
+    const typed = new URLSearchParams({ name: textOf(form, "name") })
+    return yield* actOn(
+      viewer,
+      bodyOfForm(
+        Credentials,
+        { name: normalSignInName(textOf(form, "name")), password: form.get("password") ?? "" },
+        0
       ),
-      Effect.flatMap((secret) => renewed(viewer, secret, "password")),
-      Effect.catchTags({
-        SessionEnded: signedOut,
-        SignInNameTaken: () => refused("name", "is somebody else’s"),
-        TooManyWaiting: ({ message }) => refused("", message)
-      })
+      ({ name, password }) =>
+        Effect.flatMap(hasher.hash(password, knownPerson(person, viewer.session)), (hashed) =>
+          setPassword(person, { signInName: name, hashed, session: viewer.session, address: client })
+        ),
+      {
+        done: (secret) => renewed(viewer, secret, "password"),
+        refused: (problems) => show(viewer, { id: "password", typed, problems }),
+        on: { SessionEnded: signedOut, SignInNameTaken: () => ({ path: "name", message: "is somebody else’s" }) }
+      }
     )
   })
 
 /** An act on what is the person's own, and back to the page. */
 const own =
-  (act: string, done: Done, command: (person: Person, id: string) => Parameters<typeof ownAct>[3]) =>
-  (viewer: Viewer, { form }: PortalRequest) =>
-    Effect.gen(function* () {
-      const id = form.get("id") ?? ""
-      const person = yield* self(viewer)
-      yield* ownAct(person, act, id === "" ? {} : { id }, command(person, id))
-      return seeOther(afterDone(viewer, "/me", done))
+  (
+    act: string,
+    done: Done,
+    command: (person: Person, id: string) => Parameters<typeof ownAct>[3]
+  ): PortalHandler<Reader | Writer> =>
+  (viewer, { form }) =>
+    Effect.flatMap(self(viewer), (person) => {
+      const back = () => seeOther(afterDone(viewer, "/me", done))
+      return actOn(
+        viewer,
+        Either.right(form.get("id") ?? ""),
+        (id) => ownAct(person, act, id === "" ? {} : { id }, command(person, id)),
+        { done: back, refused: back }
+      )
     })
 
-const newPasskey = (viewer: Viewer, problem?: string) =>
+const newPasskey = (viewer: Viewer, problems: FormState["problems"] = []) =>
   Effect.gen(function* () {
     const { party } = yield* Desk
     if (party === undefined) return seeOther(pathOf(viewer, "/me"))
     const options = yield* makeOptions(party, viewer.session, yield* self(viewer))
-    const of = { ...blank("passkey"), problems: problem === undefined ? [] : [{ path: "", message: problem }] }
+    const of = { ...blank("passkey"), problems }
     return framedReply(
       viewer,
       { section: "/me", title: "New passkey" },
       <>
-        {problem === undefined ? null : (
-          <Notice tone="bad" isAnswer>
-            {problem}
-          </Notice>
-        )}
+        <Unplaced of={problems} />
         <p>
           Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.
         </p>
@@ -287,32 +310,36 @@ const newPasskey = (viewer: Viewer, problem?: string) =>
           <a href={pathOf(viewer, "/me")}>Back</a>
         </p>
       </>,
-      problem === undefined ? 200 : 422
+      problems.length === 0 ? 200 : 422
     )
   })
 
 const revokeOthers = (viewer: Viewer) =>
-  Effect.flatMap(self(viewer), (person) => endOthers(person, viewer.session)).pipe(
-    Effect.flatMap((secret) => renewed(viewer, secret, "others")),
-    Effect.catchTag("SessionEnded", signedOut)
+  Effect.flatMap(self(viewer), (person) =>
+    actOn(viewer, Either.right(person), (_, { actor }) => endAll(actor, person, viewer.session), {
+      done: (secret = "") => renewed(viewer, secret, "others"),
+      refused: signedOut
+    })
   )
+
+const wrongPasskey = "The passkey was not accepted: it is known already, or it took longer than five minutes."
 
 const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
   Effect.gen(function* () {
     const { party } = yield* Desk
-    const name = (form.get("name") ?? "").trim() || "Passkey"
-    if (party === undefined || !isPrintable(name)) return yield* newPasskey(viewer, "The name is not printable.")
     const person = yield* self(viewer)
-    yield* addPasskey(party, viewer.session, { person, name, text: form.get("passkey") ?? "", address: client })
-    return seeOther(afterDone(viewer, "/me", "passkey"))
-  }).pipe(
-    Effect.catchTags({
-      SessionEnded: signedOut,
-      QuotaExceeded: ({ message }) => newPasskey(viewer, message),
-      PasskeyRefused: () =>
-        newPasskey(viewer, "The passkey was not accepted: it is known already, or it took longer than five minutes.")
+    const given = { name: textOf(form, "name") || "Passkey", passkey: form.get("passkey") ?? "" }
+    const input = bodyOfForm(Schema.Struct({ name: GivenName, passkey: Schema.String }), given, 0)
+    const add = ({ name, passkey: text }: typeof given) =>
+      party === undefined
+        ? new PasskeyRefused()
+        : addPasskey(party, viewer.session, { person, name, text, address: client })
+    return yield* actOn(viewer, input, add, {
+      done: () => seeOther(afterDone(viewer, "/me", "passkey")),
+      refused: (problems) => newPasskey(viewer, problems),
+      on: { SessionEnded: signedOut, PasskeyRefused: () => ({ path: "", message: wrongPasskey }) }
     })
-  )
+  })
 
 const always = (to: string): Proof => ({ when: "always", to })
 
@@ -339,7 +366,7 @@ export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   formRoute(
     "/me/sessions/revoke",
     "viewer",
-    own("portal session revoke", "session", (person, id) => endOpenSessions({ person: person.id, id }))
+    own("portal session revoke", "session", (person, id) => SessionsRepo.endOne(person.id, id))
   ),
-  formRoute("/me/sessions/revoke-others", "viewer", revokeOthers, always("end all other sessions of yours"))
+  formRoute("/me/sessions/revoke-others", "viewer", revokeOthers, always("end all but this session"))
 ]

@@ -21,7 +21,7 @@ import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import type { ProofNeeded, Viewer } from "../Viewer.ts"
 
 const section = "/payments"
 
@@ -156,13 +156,13 @@ export const createByHand = (viewer: Viewer, request: CreatePayment) =>
     const payments = yield* Payments
     const { amount, chain, currency, merchantRef } = request
     const detail = { merchantRef, amount: amount.toString(), currency, chain }
-    return yield* audited(viewer.actor, { act: "payments create", detail }, (note) =>
+    return yield* audited(yield* viewer.actor, { act: "payments create", detail }, (note) =>
       payments.create(viewer.owner, request, ({ payment }) => Effect.sync(() => note({ id: payment.id })))
     )
   }).pipe(
     Effect.map(({ payment }) => payment),
-    Effect.mapError((error: CreateError): ApiError | StoreUnavailable =>
-      error._tag === "StoreUnavailable" ? error : refusalOf(error)
+    Effect.mapError((error: CreateError | ProofNeeded): ApiError | ProofNeeded | StoreUnavailable =>
+      error._tag === "StoreUnavailable" || error._tag === "ProofNeeded" ? error : refusalOf(error)
     )
   )
 

@@ -1,5 +1,5 @@
 /** One payment: what it is, what happened to it, its exceptions and refunds; an open one can be cancelled. */
-import { Effect, Predicate, Schema } from "effect"
+import { Effect, Either, Predicate, Schema } from "effect"
 import { Chains } from "../../Chains.ts"
 import { chainTraits, networkKey } from "../../Domain/Chain.ts"
 import { decimalsOn, Fiat } from "../../Domain/Currency.ts"
@@ -17,11 +17,12 @@ import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
+import { actOn } from "../act.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { Act, blank, Confirm, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
-import { framedReply, missing } from "../framedReply.tsx"
+import { aboutOne, framedReply, missing } from "../framedReply.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, decisionLabels } from "./decisionForms.tsx"
@@ -282,40 +283,42 @@ export const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: stri
 
 const show: PortalHandler<Services> = (viewer, { params: { id = "" } }) => paymentPage(viewer, id)
 
-const confirmCancel: PortalHandler<Services> = (viewer, { params: { id = "" } }) =>
-  Effect.gen(function* () {
-    const found = yield* (yield* Payments).get(viewer.owner, id)
-    if (found === undefined) return missing(viewer, section, "payment")
-    const here = pathOf(viewer, `/payments/${found.payment.id}`)
-    return framedReply(
+const ofPayment = aboutOne(section, "payment", (viewer, id) =>
+  Effect.flatMap(Payments, (payments) => Effect.map(payments.get(viewer.owner, id), (found) => found?.payment))
+)
+
+const confirmCancel = ofPayment((viewer, { id, merchantRef, status }) => {
+  const here = pathOf(viewer, `/payments/${id}`)
+  return Effect.succeed(
+    framedReply(
       viewer,
       { section, title: "Cancel this payment?" },
       <>
         <p>
-          {found.payment.merchantRef} ends now, and its page asks for nothing any more.
-          {found.payment.status === "detecting"
-            ? " Money has come for it: that becomes an exception, to decide on."
-            : ""}{" "}
-          Its address stays watched: money that still comes becomes an exception too. This cannot be undone.
+          {merchantRef} ends now, and its page asks for nothing any more.
+          {status === "detecting" ? " Money has come for it: that becomes an exception, to decide on." : ""} Its address
+          stays watched: money that still comes becomes an exception too. This cannot be undone.
         </p>
         <Confirm id="cancel" action={`${here}/cancel`} csrf={viewer.csrf} submit="Cancel the payment" back={here} />
       </>
     )
-  })
+  )
+})
 
-const cancel: PortalHandler<Services | Writer> = (viewer, { params: { id = "" } }) =>
-  Effect.gen(function* () {
-    const payments = yield* Payments
-    const act = { act: "payments cancel", detail: { id } }
-    const owned = yield* payments.get(viewer.owner, id)
-    if (owned === undefined) return missing(viewer, section, "payment")
-    yield* audited(viewer.actor, act, () => payments.cancel(viewer.owner, id))
-    return seeOther(afterDone(viewer, `/payments/${owned.payment.id}`, "cancelled"))
-  }).pipe(
-    Effect.catchTag("PaymentNotPending", ({ message }) =>
-      paymentPage(viewer, id, { ...blank("cancel"), problems: [{ path: "", message }] }, 409)
+const cancel = ofPayment<Services | Writer>((viewer, { id }) =>
+  Effect.flatMap(Payments, (payments) =>
+    actOn(
+      viewer,
+      Either.right(id),
+      (_, { actor }) =>
+        audited(actor, { act: "payments cancel", detail: { id } }, () => payments.cancel(viewer.owner, id)),
+      {
+        done: () => seeOther(afterDone(viewer, `/payments/${id}`, "cancelled")),
+        refused: (problems) => paymentPage(viewer, id, { ...blank("cancel"), problems }, 409)
+      }
     )
   )
+)
 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },

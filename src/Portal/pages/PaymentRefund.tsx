@@ -2,7 +2,6 @@
 import { Effect, Either } from "effect"
 import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import type { Chains } from "../../Chains.ts"
-import { type ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { decimalsOn } from "../../Domain/Currency.ts"
 import type { Payment } from "../../Domain/Payment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -13,7 +12,8 @@ import { byOwner } from "../../Payments/PaymentsRepo.ts"
 import type { Payments } from "../../Payments.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { bodyOfForm, problemsOfRefusal } from "../components/amountField.ts"
+import { actOn } from "../act.ts"
+import { bodyOfForm } from "../components/amountField.ts"
 import { blank, type FormState, TextArea, TextField } from "../components/Form.tsx"
 import { aboutOne, framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
@@ -69,48 +69,48 @@ const ofRefund = aboutOne(section, "refund", (viewer, id) =>
   Effect.flatMap(Reader, (reader) => ownRefund(reader, viewer.owner, id))
 )
 
-const refused = (id: string, form: URLSearchParams, error: ApiError): FormState => ({
-  ...{ id, typed: form, problems: problemsOfRefusal(error) }
-})
-
-const donePage = (viewer: Viewer, payment: string | undefined, done: Done) =>
+const donePage = (viewer: Viewer, payment: string, done: Done) =>
   seeOther(afterDone(viewer, `${section}/${payment}`, done))
 
 const refund = ofPayment<Settings | Settlement | Writer>((viewer, payment, form) =>
-  Effect.gen(function* () {
-    const { chains } = yield* Settings
+  Effect.flatMap(Settings, ({ chains }) => {
     const { chain, currency, id } = payment
     // Named, since the amount was typed in this currency: money of another one is sent back on its exception's page.
     const fields = { ...givenOf(form), chain, currency }
-    const body = bodyOfForm(RefundBody, fields, decimalsOn(chains, payment, currency) ?? 0)
-    yield* Either.isLeft(body) ? invalid(body.left) : refundPayment(viewer.actor, viewer.owner, id, body.right)
-    return donePage(viewer, id, "refunded")
-  }).pipe(
-    Effect.catchTag("ApiError", (error) =>
-      Effect.succeed(page(viewer, payment, refused("refund", form, error), statusOf[error.code]))
+    return actOn(
+      viewer,
+      bodyOfForm(RefundBody, fields, decimalsOn(chains, payment, currency) ?? 0),
+      (body, { actor }) => refundPayment(actor, viewer.owner, id, body),
+      {
+        done: () => donePage(viewer, id, "refunded"),
+        refused: (problems, status) => page(viewer, payment, { id: "refund", typed: form, problems }, status)
+      }
     )
-  )
+  })
 )
-
-const notDone = (viewer: Viewer, payment: string, id: string, form: URLSearchParams, error: ApiError) =>
-  paymentPage(viewer, payment, refused(id, form, error), statusOf[error.code])
 
 type Showing = Chains | Payments | Reader | Settings
 
+/** The payment's page, with what is wrong with a form of it. */
+const refusedOn =
+  (viewer: Viewer, payment: string, id: string, form: URLSearchParams) =>
+  (problems: FormState["problems"], status: number) =>
+    paymentPage(viewer, payment, { id, typed: form, problems }, status)
+
 const name = ofRefund<Showing | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
-  Effect.gen(function* () {
-    const body = bodyOfForm(NameRefundBody, givenOf(form), 0)
-    if (Either.isLeft(body)) return yield* invalid(body.left)
-    yield* nameOwnRefund(viewer.actor, viewer.owner, id, body.right.txHash)
-    return donePage(viewer, payment, "named")
-  }).pipe(Effect.catchTag("ApiError", (error) => notDone(viewer, payment, id, form, error)))
+  actOn(
+    viewer,
+    bodyOfForm(NameRefundBody, givenOf(form), 0),
+    ({ txHash }, { actor }) => nameOwnRefund(actor, viewer.owner, id, txHash),
+    { done: () => donePage(viewer, payment, "named"), refused: refusedOn(viewer, payment, id, form) }
+  )
 )
 
 const drop = ofRefund<Showing | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
-  dropOwnRefund(viewer.actor, viewer.owner, id).pipe(
-    Effect.as(donePage(viewer, payment, "dropped")),
-    Effect.catchTag("ApiError", (error) => notDone(viewer, payment, id, form, error))
-  )
+  actOn(viewer, Either.right(id), (_, { actor }) => dropOwnRefund(actor, viewer.owner, id), {
+    done: () => donePage(viewer, payment, "dropped"),
+    refused: refusedOn(viewer, payment, id, form)
+  })
 )
 
 export const paymentRefundRoutes: ReadonlyArray<PortalRoute<Showing | Settlement | Writer>> = [

@@ -1,32 +1,44 @@
 /** People of an account, for its admins; of all accounts, for operators. */
 
-import { Effect } from "effect"
+import { Effect, Either, Schema } from "effect"
 import { linkMinutes, linkPath } from "../../Auth/loginLinks.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
-import { changeRole, disable, enable, endSessions, type Invited, invite, inviteAgain } from "../../Auth/people.ts"
-import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
-import type { TooMany } from "../../Domain/Account.ts"
+import { changeRole, disable, enable, endAll, type Invited, invite, inviteAgain, madeBy } from "../../Auth/people.ts"
+import type { Keys } from "../../Auth.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
-import { type Actor, personName } from "../../Operations/auditLog.ts"
+import { must } from "../../lib/annotations.ts"
+import type { Actor } from "../../Operations/auditLog.ts"
+import { GivenName } from "../../Operations/inputFields.ts"
+import type { Caller } from "../../Operations/operation.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { actOn } from "../act.ts"
+import { bodyOfForm } from "../components/amountField.ts"
 import { CopyText } from "../components/CopyText.tsx"
 import { Act, blank, Confirm, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
 import { framedReply } from "../framedReply.tsx"
-import { pageSize } from "../query.ts"
-import { afterDone, type Done, formRoute, type PortalRequest, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { givenOf, pageSize } from "../query.ts"
+import {
+  afterDone,
+  type Done,
+  formRoute,
+  type PortalHandler,
+  type PortalRequest,
+  type PortalRoute,
+  pathOf,
+  proofTo
+} from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
+import { EndsAll } from "./endsAll.tsx"
 
 interface PeopleViewProps {
   readonly viewer: Viewer
   readonly people: ReadonlyArray<Person>
-  /** Ids of people whom the viewer may not act on: themself, and who let them in. */
-  readonly untouchable: ReadonlySet<string>
   /** The roles that the viewer may give. */
   readonly roles: ReadonlyArray<Role>
   readonly form: FormState
@@ -36,28 +48,24 @@ interface PeopleViewProps {
   readonly next: string | undefined
 }
 
-const Acts = ({
-  person,
-  untouchable,
-  viewer
-}: Pick<PeopleViewProps, "untouchable" | "viewer"> & { readonly person: Person }) => {
-  const act = (path: "enable" | "link" | "revoke" | "role", text: string, fields = {}) => (
+const Acts = ({ person, viewer }: { readonly viewer: Viewer; readonly person: Person }) => {
+  const act = (path: "enable" | "link" | "role", text: string, fields = {}) => (
     <Act action={pathOf(viewer, `/people/${person.id}/${path}`)} csrf={viewer.csrf} fields={fields}>
       {text} <span class="visually-hidden">{person.name}</span>
     </Act>
   )
   if (person.id === viewer.person) return <>(you)</>
-  if (untouchable.has(person.id)) return <>let you in</>
   if (person.disabledAt !== undefined) return act("enable", "Enable")
   return (
     <div class="acts">
       {person.role === "admin" ? act("role", "Make a viewer", { role: "viewer" }) : null}
       {person.role === "viewer" ? act("role", "Make an admin", { role: "admin" }) : null}
       {act("link", "New link")}
-      {act("revoke", "End sessions")}
-      <a href={pathOf(viewer, `/people/${person.id}/disable`)}>
-        Disable <span class="visually-hidden">{person.name}</span>
-      </a>
+      {Object.entries({ revoke: "End all", disable: "Disable" }).map(([path, text]) => (
+        <a key={path} href={pathOf(viewer, `/people/${person.id}/${path}`)}>
+          {text} <span class="visually-hidden">{person.name}</span>
+        </a>
+      ))}
     </div>
   )
 }
@@ -65,8 +73,7 @@ const Acts = ({
 const InvitedNotice = ({ name, url }: { readonly name: string; readonly url: string }) => (
   <Notice tone="good" isAnswer>
     <p>
-      Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes, unless you sign out
-      before:
+      Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes:
     </p>
     <p>
       <CopyText text={url} />
@@ -74,7 +81,7 @@ const InvitedNotice = ({ name, url }: { readonly name: string; readonly url: str
   </Notice>
 )
 
-const PeopleView = ({ first, form, invited, next, people, roles, untouchable, viewer }: PeopleViewProps) => (
+const PeopleView = ({ first, form, invited, next, people, roles, viewer }: PeopleViewProps) => (
   <>
     {invited === undefined ? null : <InvitedNotice {...invited} />}
     <Table
@@ -87,7 +94,7 @@ const PeopleView = ({ first, form, invited, next, people, roles, untouchable, vi
         { name: "Role", cell: ({ account, role }) => (account === undefined ? role : `${role} of ${account}`) },
         { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
         { name: "Status", cell: ({ disabledAt }) => <Status of={disabledAt === undefined ? "active" : "disabled"} /> },
-        { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} untouchable={untouchable} /> }
+        { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} /> }
       ]}
     />
     <Paging first={first} next={next} />
@@ -111,7 +118,7 @@ const PeopleView = ({ first, form, invited, next, people, roles, untouchable, vi
   </>
 )
 
-type Services = Desk | Settings | Reader | Writer
+type Services = Desk | Keys | Settings | Reader | Writer
 
 const isOperator = ({ role }: Viewer) => mayAs(role, "operator")
 
@@ -120,11 +127,7 @@ const rolesOf = (viewer: Viewer): ReadonlyArray<Role> =>
   isOperator(viewer) ? ["viewer", "admin", "operator"] : ["viewer", "admin"]
 
 /** Acts on people belong to the account that they are of, not to a mode of it. */
-const actorFor = ({ name, person }: Viewer, account: Person["account"]): Actor => ({
-  via: "portal",
-  who: personName({ id: person as Person["id"], name }),
-  account
-})
+const actorFor = ({ actor: { who } }: Caller, account: Person["account"]): Actor => ({ via: "portal", who, account })
 
 const shown = (
   viewer: Viewer,
@@ -145,12 +148,11 @@ const shown = (
     const page = { limit: pageSize + 1, ...(after === undefined ? {} : { after }) }
     const people = yield* PeopleRepo.list(reader, page, isOperator(viewer) ? undefined : viewer.owner.account)
     const rows = people.slice(0, pageSize)
-    const untouchable = yield* SessionsRepo.lineOf(reader, viewer.session)
     return framedReply(
       viewer,
       { section: "/people", title: "People" },
       <PeopleView
-        {...{ viewer, untouchable, invited }}
+        {...{ viewer, invited }}
         people={rows}
         roles={rolesOf(viewer)}
         form={given ?? blank("invite", { role: "viewer" })}
@@ -174,87 +176,89 @@ const handedOver = (viewer: Viewer, { person, token }: Invited) =>
     shown(viewer, { invited: { name: person.name, url: publicUrl + linkPath(token) } })
   )
 
-const signedOut = () => Effect.succeed(seeOther("/portal/sign-in"))
+const signedOut = () => seeOther("/portal/sign-in")
+
+const refused = (viewer: Viewer, typed?: URLSearchParams) => (problems: FormState["problems"]) =>
+  shown(viewer, { given: { ...blank("invite"), ...(typed && { typed }), problems }, status: 422 })
+
+const invitationOf = (viewer: Viewer) => {
+  const roles = rolesOf(viewer)
+  return Schema.Struct({ name: GivenName, role: must(`be one of ${roles.join(", ")}`, Schema.Literal(...roles)) })
+}
 
 const inviting = (viewer: Viewer, { client, form }: PortalRequest) =>
-  Effect.gen(function* () {
-    const name = (form.get("name") ?? "").trim()
-    const role = rolesOf(viewer).find((each) => each === form.get("role"))
-    const refused = (problems: FormState["problems"]) =>
-      shown(viewer, { given: { id: "invite", typed: form, problems }, status: 422 })
-    const problems = [
-      ...(/^\P{C}+$/u.test(name) && name.length <= 100
-        ? []
-        : [{ path: "name", message: "must be 1 to 100 printable characters" }]),
-      ...(role === undefined ? [{ path: "role", message: `must be one of ${rolesOf(viewer).join(", ")}` }] : [])
-    ]
-    if (role === undefined || problems.length > 0) return yield* refused(problems)
-    const account = role === "operator" ? undefined : viewer.owner.account
-    return yield* invite(actorFor(viewer, account), { name, role, account }, whereOf(viewer, client)).pipe(
-      Effect.flatMap((invited) => handedOver(viewer, invited)),
-      Effect.catchTags({
+  actOn(
+    viewer,
+    bodyOfForm(invitationOf(viewer), { name: "", role: "", ...givenOf(form) }, 0),
+    ({ name, role }, caller) => {
+      const account = role === "operator" ? undefined : viewer.owner.account
+      return invite(actorFor(caller, account), { name, role, account }, whereOf(viewer, client))
+    },
+    {
+      done: (invited) => handedOver(viewer, invited),
+      refused: refused(viewer, form),
+      on: {
         SessionEnded: signedOut,
-        PersonExists: ({ isDisabled }) => refused([{ path: "name", message: taken(isDisabled) }]),
-        TooMany: ({ message }) => refused([{ path: "", message }]),
-        QuotaExceeded: ({ message }) => refused([{ path: "", message }])
-      })
-    )
-  })
+        PersonExists: ({ isDisabled }) => ({ path: "name", message: taken(isDisabled) })
+      }
+    }
+  )
 
-/**
- * The person of a request, if the viewer may act on them: only operators on operators, no one on themself, nor on the person
- * who let them in. Otherwise a thief of a session could make another person, and by them a link for its owner.
- */
-const personFor = (viewer: Viewer, { params }: PortalRequest) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const person = yield* PeopleRepo.byId(reader, params.id ?? "")
-    if (person === undefined || (yield* SessionsRepo.lineOf(reader, viewer.session)).has(person.id)) return undefined
-    return isOperator(viewer) || person.account === viewer.owner.account ? person : undefined
-  })
+/** Only operators act on operators, and no one on themself. */
+const mayActOn = (viewer: Viewer, { account, id }: Person): boolean =>
+  id !== viewer.person && (isOperator(viewer) || account === viewer.owner.account)
 
 const missing = (viewer: Viewer) =>
   framedReply(
     viewer,
     { section: "/people", title: "Not found" },
     <p>
-      There is no such person, or you may not change them, as nobody may themself or whoever let them in:{" "}
+      There is no such person, or you may not change them, as nobody may themself:{" "}
       <a href={pathOf(viewer, "/people")}>see whom you may</a>.
     </p>,
     404
   )
 
-/** A form about one person, and back to the list. */
+type Handle<R> = (viewer: Viewer, person: Person, request: PortalRequest) => ReturnType<PortalHandler<R>>
+
+/** Handles what is about one person whom the viewer may act on. */
 const about =
-  (
-    done: Done,
-    act: (
-      actor: Actor,
-      person: Person,
-      request: PortalRequest
-    ) => Effect.Effect<void, StoreUnavailable | TooMany, Writer>
-  ) =>
-  (viewer: Viewer, request: PortalRequest) =>
+  <R,>(handle: Handle<R>, isFor: (person: Person) => boolean = () => true): PortalHandler<R | Reader> =>
+  (viewer, request) =>
     Effect.gen(function* () {
-      const person = yield* personFor(viewer, request)
-      if (person === undefined) return missing(viewer)
-      return yield* act(actorFor(viewer, person.account), person, request).pipe(
-        Effect.as(seeOther(afterDone(viewer, "/people", done))),
-        Effect.catchTag("TooMany", ({ message }) =>
-          shown(viewer, { given: { ...blank("invite"), problems: [{ path: "", message }] }, status: 422 })
-        )
-      )
+      const person = yield* PeopleRepo.byId(yield* Reader, request.params.id ?? "")
+      if (person === undefined || !mayActOn(viewer, person) || !isFor(person)) return missing(viewer)
+      return yield* handle(viewer, person, request)
     })
 
-const relink = (viewer: Viewer, request: PortalRequest) =>
-  Effect.gen(function* () {
-    const person = yield* personFor(viewer, request)
-    if (person === undefined || person.disabledAt !== undefined) return missing(viewer)
-    return yield* inviteAgain(actorFor(viewer, person.account), person, whereOf(viewer, request.client)).pipe(
-      Effect.flatMap((invited) => handedOver(viewer, invited)),
-      Effect.catchTag("SessionEnded", signedOut)
-    )
-  })
+const isEnabled = ({ disabledAt }: Person) => disabledAt === undefined
+
+/** A form about one person, and back to the list. */
+const changing = <E extends { readonly _tag: string; readonly message: string }, R>(
+  done: Done,
+  run: (actor: Actor, person: Person, request: PortalRequest) => Effect.Effect<unknown, E, R>
+) =>
+  about<R | Reader>((viewer, person, request) =>
+    actOn(viewer, Either.right(person), (_, caller) => run(actorFor(caller, person.account), person, request), {
+      done: () => seeOther(afterDone(viewer, "/people", done)),
+      refused: refused(viewer)
+    })
+  )
+
+const relink = about<Desk | Reader | Writer>(
+  (viewer, person, { client }) =>
+    actOn(
+      viewer,
+      Either.right(person),
+      (_, caller) => inviteAgain(actorFor(caller, person.account), person, whereOf(viewer, client)),
+      {
+        done: (invited) => handedOver(viewer, invited),
+        refused: refused(viewer),
+        on: { SessionEnded: signedOut }
+      }
+    ),
+  isEnabled
+)
 
 /** Between the two roles of an account: an operator belongs to none. */
 const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) => {
@@ -263,28 +267,37 @@ const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) =
   return isOther && (role === "admin" || role === "viewer") ? changeRole(actor, person, role, client) : Effect.void
 }
 
-const confirmDisabling = (viewer: Viewer, request: PortalRequest) =>
-  Effect.map(personFor(viewer, request), (person) =>
-    person === undefined || person.disabledAt !== undefined
-      ? missing(viewer)
-      : framedReply(
+/** Asks before what ends a person's access. */
+const confirming = (act: "disable" | "revoke") =>
+  about((viewer, person) => {
+    const isAll = act === "revoke"
+    return Effect.map(
+      Effect.flatMap(Reader, (reader) => madeBy(reader, person)),
+      (made) =>
+        framedReply(
           viewer,
-          { section: "/people", title: `Disable ${person.name}?` },
+          { section: "/people", title: isAll ? `End all of ${person.name}?` : `Disable ${person.name}?` },
           <>
-            <p>
-              Their sessions end at once, and their password and passkeys are removed for good. Once enabled again, they
-              need a new link.
-            </p>
+            {isAll ? (
+              <EndsAll viewer={viewer} of={made} whose="Their" />
+            ) : (
+              <p>
+                Their sessions end at once, and their password and passkeys are removed. Once enabled again, they need a
+                new link. Was a session of theirs stolen?{" "}
+                <a href={pathOf(viewer, `/people/${person.id}/revoke`)}>End all of it first</a>
+              </p>
+            )}
             <Confirm
-              id="disable"
-              action={pathOf(viewer, `/people/${person.id}/disable`)}
+              id={act}
+              action={pathOf(viewer, `/people/${person.id}/${act}`)}
               csrf={viewer.csrf}
-              submit="Disable them"
+              submit={isAll ? "End all" : "Disable them"}
               back={pathOf(viewer, "/people")}
             />
           </>
         )
-  )
+    )
+  }, isEnabled)
 
 const acting = (path: string, to: string, handle: PortalRoute<Services>["handle"]) =>
   formRoute(path, "admin", handle, proofTo(to, "always"))
@@ -296,13 +309,18 @@ export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
   },
   acting("/people", "invite somebody", inviting),
   acting("/people/:id/link", "make a link for somebody", relink),
-  acting("/people/:id/role", "change somebody’s role", about("role", rerole)),
-  { method: "GET", path: "/people/:id/disable", role: "admin", handle: confirmDisabling },
-  acting("/people/:id/disable", "disable somebody", about("disabled", disable)),
+  acting("/people/:id/role", "change somebody’s role", changing("role", rerole)),
+  { method: "GET", path: "/people/:id/disable", role: "admin", handle: confirming("disable") },
+  { method: "GET", path: "/people/:id/revoke", role: "admin", handle: confirming("revoke") },
+  acting("/people/:id/disable", "disable somebody", changing("disabled", disable)),
   acting(
     "/people/:id/enable",
     "enable somebody again",
-    about("enabled", (actor, person, { client }) => enable(actor, person, client))
+    changing("enabled", (actor, person, { client }) => enable(actor, person, client))
   ),
-  acting("/people/:id/revoke", "end somebody’s sessions", about("sessions", endSessions))
+  acting(
+    "/people/:id/revoke",
+    "end all of somebody’s access",
+    changing("sessions", (actor, person) => endAll(actor, person))
+  )
 ]

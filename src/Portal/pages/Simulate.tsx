@@ -1,25 +1,27 @@
 /** Payments of test money on local chains: paid, underpaid, overpaid, with the wrong token, on the wrong chain, left to expire; and reorgs. */
 import { Effect, Schema } from "effect"
-import { ApiError, invalid, statusOf } from "../../Domain/ApiError.ts"
+import { ApiError, invalid } from "../../Domain/ApiError.ts"
 import { type ChainName, chainNames, chainTraits } from "../../Domain/Chain.ts"
 import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
 import { randomToken } from "../../Domain/Ids.ts"
 import type { Payment } from "../../Domain/Payment.ts"
 import { paymentObject } from "../../Events/paymentObject.ts"
-import { audited } from "../../Operations/auditLog.ts"
+import { maybe, must } from "../../lib/annotations.ts"
+import { type Actor, audited } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Payments } from "../../Payments.ts"
 import { type LocalNetwork, localChainIn, smallAmounts } from "../../Sandbox/local.ts"
 import { payFor, reorg } from "../../Sandbox/pay.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import type { StoreUnavailable, Writer } from "../../Sql.ts"
-import { problemsOfRefusal } from "../components/amountField.ts"
+import { actOn } from "../act.ts"
+import { bodyOfForm } from "../components/amountField.ts"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import type { ProofNeeded, Viewer } from "../Viewer.ts"
 import { assetsOf, createByHand } from "./NewPayment.tsx"
 
 const section = "/simulate"
@@ -35,14 +37,12 @@ const scenarios = [
 
 const Scenario = Schema.Literal("all", "half", "more", "wrong_token", "wrong_chain", "nothing")
 type Scenario = typeof Scenario.Type
-const isScenario = Schema.is(Scenario)
 const isCurrency = Schema.is(PaymentCurrency)
 
 /** The deepest reorg that a local chain keeps states for. */
 const deepest = 32
 
 type Chains = SettingsShape["chains"]
-type Given = ReturnType<typeof givenOf>
 
 const localsOf = (chains: Chains): ReadonlyArray<LocalNetwork> =>
   chainNames.flatMap((name) => localChainIn(chains, name) ?? [])
@@ -156,7 +156,7 @@ const otherChain = (chains: Chains, { chain, currency }: Payment): LocalNetwork 
 const wrong = (path: string, message: string) => invalid([{ path, message }])
 
 const send = Effect.fnUntraced(
-  function* (viewer: Viewer, payment: Payment, scenario: Exclude<Scenario, "nothing">) {
+  function* (actor: Actor, payment: Payment, scenario: Exclude<Scenario, "nothing">) {
     const settings = yield* Settings
     const chain = localChainIn(settings.chains, payment.chain)
     if (chain === undefined) return yield* wrong("payment", `is on ${payment.chain}, which is no local chain here`)
@@ -169,7 +169,7 @@ const send = Effect.fnUntraced(
     }
     const part = scenario === "half" || scenario === "more" ? scenario : undefined
     const act = { act: "sandbox pay", detail: { payment: payment.id, chain: on.name, currency, part } }
-    yield* audited(viewer.actor, act, () =>
+    yield* audited(actor, act, () =>
       payFor({
         ...{ part, chain: on, currency },
         payment: paymentObject(payment, settings),
@@ -201,8 +201,17 @@ const make = Effect.fnUntraced(function* (viewer: Viewer, asset: string, scenari
   })
 })
 
-const pay = Effect.fnUntraced(function* (viewer: Viewer, { asset = "", payment: id, scenario }: Given) {
-  if (!isScenario(scenario)) return yield* wrong("scenario", "must be one of the list")
+const Pay = Schema.Struct({
+  scenario: must("be one of the list", Scenario),
+  asset: Schema.optionalWith(Schema.String, { default: () => "" }),
+  payment: maybe(Schema.String)
+})
+
+const pay = Effect.fnUntraced(function* (
+  viewer: Viewer,
+  actor: Actor,
+  { asset, payment: id, scenario }: typeof Pay.Type
+) {
   if (scenario === "nothing") {
     if (id !== undefined) return yield* wrong("scenario", "must send something to a payment that there is")
     return afterDone(viewer, `/payments/${(yield* make(viewer, asset, scenario)).id}`, "created")
@@ -212,19 +221,25 @@ const pay = Effect.fnUntraced(function* (viewer: Viewer, { asset = "", payment: 
     return yield* wrong("payment", "must be the id of a payment of this account, in test mode")
   }
   const payment = found?.payment ?? (yield* make(viewer, asset, scenario))
-  yield* send(viewer, payment, scenario)
+  yield* send(actor, payment, scenario)
   return afterDone(viewer, `/payments/${payment.id}`, "simulated")
 })
 
+const Reorg = Schema.Struct({
+  chain: must("be one of the list", Schema.String),
+  depth: must(
+    `be a whole number from 1 to ${deepest}`,
+    Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, deepest))
+  )
+})
+
 const reorganize = Effect.fnUntraced(
-  function* (viewer: Viewer, given: Given) {
+  function* (viewer: Viewer, actor: Actor, { chain: name, depth }: typeof Reorg.Type) {
     const { chains } = yield* Settings
-    const chain = localChainIn(chains, given.chain ?? "")
+    const chain = localChainIn(chains, name)
     if (chain === undefined) return yield* wrong("chain", "must be one of the list")
-    const depth = /^[0-9]{1,2}$/.test(given.depth ?? "") ? Number(given.depth) : 0
-    if (depth < 1 || depth > deepest) return yield* wrong("depth", `must be a whole number from 1 to ${deepest}`)
     const act = { act: "sandbox reorg", detail: { chain: chain.name, depth } }
-    yield* audited(viewer.actor, act, () => reorg(chain, depth))
+    yield* audited(actor, act, () => reorg(chain, depth))
     return pathOf(viewer, `${section}?done=${chain.name}`)
   },
   Effect.scoped,
@@ -233,31 +248,25 @@ const reorganize = Effect.fnUntraced(
 
 /** Carries out one of the forms, or shows the page again with what was typed. */
 const posted =
-  <R,>(
+  <A, I, R>(
     name: keyof Forms,
-    carryOut: (viewer: Viewer, given: Given) => Effect.Effect<string, ApiError | StoreUnavailable, R>
+    schema: Schema.Schema<A, I>,
+    run: (viewer: Viewer, actor: Actor, given: A) => Effect.Effect<string, ApiError | ProofNeeded | StoreUnavailable, R>
   ): PortalHandler<R | Settings> =>
   (viewer, { form }) =>
-    Effect.gen(function* () {
-      const { chains } = yield* Settings
+    Effect.flatMap(Settings, ({ chains }) => {
       const forms = formsOf("")
       // The page says why.
-      if (whyNot(viewer, chains) !== undefined) return page(viewer, chains, forms, undefined, 403)
-      const given = givenOf(form)
-      return yield* carryOut(viewer, given).pipe(
-        Effect.map((path) => seeOther(path)),
-        Effect.catchIf(
-          (error): error is ApiError => error instanceof ApiError,
-          (error) => {
-            const state = { id: name, typed: new URLSearchParams(given), problems: problemsOfRefusal(error) }
-            return Effect.succeed(page(viewer, chains, { ...forms, [name]: state }, undefined, statusOf[error.code]))
-          }
-        )
-      )
+      if (whyNot(viewer, chains) !== undefined) return Effect.succeed(page(viewer, chains, forms, undefined, 403))
+      return actOn(viewer, bodyOfForm(schema, givenOf(form), 0), (given, { actor }) => run(viewer, actor, given), {
+        done: (path) => seeOther(path),
+        refused: (problems, status) =>
+          page(viewer, chains, { ...forms, [name]: { id: name, typed: form, problems } }, undefined, status)
+      })
     })
 
 export const simulateRoutes: ReadonlyArray<PortalRoute<Payments | Settings | Writer>> = [
   { method: "GET", path: section, role: "admin", handle: show },
-  formRoute(`${section}/pay`, "admin", posted("pay", pay)),
-  formRoute(`${section}/reorg`, "admin", posted("reorg", reorganize))
+  formRoute(`${section}/pay`, "admin", posted("pay", Pay, pay)),
+  formRoute(`${section}/reorg`, "admin", posted("reorg", Reorg, reorganize))
 ]

@@ -22,9 +22,10 @@ export const audit = [
   ) STRICT`,
   "CREATE INDEX audit_time ON audit (at)",
   "CREATE INDEX audit_of_account ON audit (account_id, at) WHERE account_id IS NOT NULL",
-  // Acts that make a way into the portal, which its home page shows.
-  `CREATE INDEX audit_ways_in ON audit (account_id, at) WHERE act IN
-    ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey')`,
+  // Acts that give somebody access, which the page of the log shows by themselves.
+  `CREATE INDEX audit_of_access ON audit (account_id, at) WHERE act IN
+    ('people invite', 'people link', 'people enable', 'people role', 'portal password', 'portal passkey', 'keys create',
+      'keys roll')`,
   appendOnly("UPDATE"),
   appendOnly("DELETE"),
   // INSERT OR REPLACE would delete a row without firing the delete trigger.

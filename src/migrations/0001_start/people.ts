@@ -16,36 +16,30 @@ export const people = [
   "CREATE INDEX people_of_account ON people (account_id, created_at, id)",
   "CREATE INDEX people_signing_in ON people (account_id) WHERE disabled_at IS NULL",
 
-  // One-time links: SHA-256 of 256 random bits. `refused_at`: when a use of it was first refused. `came_of`, here and below:
-  // the session that it was made in, or was signed in by what was made in; null for what the command line made.
+  // One-time links: SHA-256 of 256 random bits. `refused_at`: when a use of it was first refused.
   `CREATE TABLE sign_in_links (
     hash BLOB PRIMARY KEY,
     person_id TEXT NOT NULL REFERENCES people (id),
     expires_at INTEGER NOT NULL,
     used_at INTEGER,
-    refused_at INTEGER,
-    came_of TEXT
+    refused_at INTEGER
   ) STRICT, WITHOUT ROWID`,
-  "CREATE INDEX sign_in_links_of_session ON sign_in_links (came_of) WHERE came_of IS NOT NULL",
   "CREATE INDEX sign_in_links_of_person ON sign_in_links (person_id, expires_at)",
   "CREATE INDEX sign_in_links_age ON sign_in_links (expires_at)",
 
-  // SHA-256 of 256 random bits. A session that has ended has no hash, and a row only while something came of it.
+  // SHA-256 of 256 random bits. A session that has ended has no row.
   `CREATE TABLE sessions (
     id TEXT PRIMARY KEY,
-    hash BLOB UNIQUE,
+    hash BLOB NOT NULL UNIQUE,
     person_id TEXT NOT NULL REFERENCES people (id),
     created_at INTEGER NOT NULL,
     seen_at INTEGER NOT NULL,
     proof_at INTEGER NOT NULL,
     user_agent TEXT NOT NULL CHECK (octet_length(user_agent) <= 800),
-    address TEXT NOT NULL,
-    came_of TEXT
+    address TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
-  "CREATE INDEX sessions_of_session ON sessions (came_of) WHERE came_of IS NOT NULL",
-  "CREATE INDEX sessions_ended ON sessions (id) WHERE hash IS NULL",
   "CREATE INDEX sessions_of_person ON sessions (person_id, created_at, id)",
-  "CREATE INDEX sessions_age ON sessions (seen_at) WHERE hash IS NOT NULL",
+  "CREATE INDEX sessions_age ON sessions (seen_at)",
 
   // The networks that each person has signed in from: at most 20, the newest.
   `CREATE TABLE sign_in_networks (
@@ -63,10 +57,8 @@ export const people = [
     salt BLOB NOT NULL,
     hash BLOB NOT NULL,
     created_at INTEGER NOT NULL,
-    came_of TEXT,
     UNIQUE (realm, sign_in_name)
   ) STRICT, WITHOUT ROWID`,
-  "CREATE INDEX passwords_of_session ON passwords (came_of) WHERE came_of IS NOT NULL",
 
   // WebAuthn credentials: the id in base64url, the public key as COSE.
   `CREATE TABLE passkeys (
@@ -76,9 +68,7 @@ export const people = [
     public_key BLOB NOT NULL CHECK (octet_length(public_key) <= 2048),
     counter INTEGER NOT NULL,
     created_at INTEGER NOT NULL,
-    last_used_at INTEGER,
-    came_of TEXT
+    last_used_at INTEGER
   ) STRICT, WITHOUT ROWID`,
-  "CREATE INDEX passkeys_of_session ON passkeys (came_of) WHERE came_of IS NOT NULL",
   "CREATE INDEX passkeys_of_person ON passkeys (person_id, created_at, id)"
 ]

@@ -37,8 +37,7 @@ const sizes = {
   api_keys: (row: string) => `290 + ${octets(row, "name", "permissions", "ips")} + 2 * ${octets(row, "account_id")}`,
   people: (row: string) => `125 + ${octets(row, "name")} + 2 * ${octets(row, "account_id")}`,
   passkeys: (row: string) =>
-    `${inKeyOrder(`110 + ${octets(row, "id", "name", "public_key")}`)} 
-      + (1 + (${row}.came_of IS NOT NULL)) * ${inKeyOrder(`60 + ${octets(row, "id")}`)}`,
+    `${inKeyOrder(`110 + ${octets(row, "id", "name", "public_key")}`)} + ${inKeyOrder(`60 + ${octets(row, "id")}`)}`,
   audit: (row: string) => `70 + ${octets(row, "who", "account_id", "act", "detail")}`
 }
 

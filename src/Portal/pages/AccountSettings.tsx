@@ -12,7 +12,7 @@ import { audited } from "../../Operations/auditLog.ts"
 import { logoReply, pageReply, seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { act } from "../act.ts"
+import { act, actOn } from "../act.ts"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Frame } from "../Frame.tsx"
 import { missing } from "../framedReply.tsx"
@@ -166,28 +166,35 @@ const showLogo: PortalHandler<Reader | Settings> = (viewer) =>
     )
   })
 
-const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) =>
-  Effect.gen(function* () {
-    const { account } = viewer.owner
-    const bytes = Buffer.from(form.get("image") ?? "", "base64url")
-    const picture = imageTypeOf(bytes)
-    if (Either.isLeft(picture)) {
-      const shown = formOf(yield* shopOf(yield* Reader, account))
-      const logoForm = { ...blank("upload"), problems: [{ path: "", message: picture.left }] }
-      return pageReply(<SettingsPage viewer={viewer} form={shown} logoForm={logoForm} />, { status: 422 })
+const settingsPage = (props: PageProps) => pageReply(<SettingsPage {...props} />, { status: 422 })
+const saved = (viewer: Viewer) => seeOther(afterDone(viewer, "/settings", "settings"))
+
+const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) => {
+  const { account } = viewer.owner
+  const bytes = Buffer.from(form.get("image") ?? "", "base64url")
+  return actOn(
+    viewer,
+    Either.mapLeft(imageTypeOf(bytes), (message) => [{ path: "", message }]),
+    (type, { actor }) => {
+      const detail = { account, logo: `uploaded.${type}`, bytes: bytes.length }
+      return audited(actor, { act: "accounts shop", detail }, () => storeLogoImage(account, bytes, type))
+    },
+    {
+      done: () => saved(viewer),
+      refused: (problems) =>
+        Effect.gen(function* () {
+          const shown = formOf(yield* shopOf(yield* Reader, account))
+          return settingsPage({ viewer, form: shown, logoForm: { ...blank("upload"), problems } })
+        })
     }
-    const type = picture.right
-    const detail = { account, logo: `uploaded.${type}`, bytes: bytes.length }
-    yield* audited(viewer.actor, { act: "accounts shop", detail }, () => storeLogoImage(account, bytes, type))
-    return seeOther(afterDone(viewer, "/settings", "settings"))
-  })
+  )
+}
 
 const change: PortalHandler<Accounts | Reader | Settings | Writer> = (viewer, { form }) =>
   act(viewer, changeShop, {
     ...{ form, fields: [...shopTexts, "frameOrigins"], given: { account: viewer.owner.account } },
-    done: () => seeOther(afterDone(viewer, "/settings", "settings")),
-    refused: (problems) =>
-      pageReply(<SettingsPage viewer={viewer} form={{ id, typed: form, problems }} />, { status: 422 }),
+    done: () => saved(viewer),
+    refused: (problems) => settingsPage({ viewer, form: { id, typed: form, problems } }),
     on: { LogoRefused: ({ rule }) => ({ path: "logo", message: rule }) }
   })
 
