@@ -166,7 +166,6 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
     }
     const view = yield* read.view(stored)
     const now = yield* Clock.currentTimeMillis
-    const ask = askOfView(view)
     const props: CheckoutPageProps = {
       view,
       version: versionOf(view),
@@ -180,7 +179,7 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
       status: 200,
       headers: pageHeaders,
       text: "",
-      bytes: piecesAt(document, now, ask ?? { startsAt: now, endsAt: now }, language)
+      bytes: piecesAt(document, now, askOfView(view)?.endsAt ?? now, language)
     }
   })
   return room

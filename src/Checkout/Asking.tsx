@@ -1,6 +1,6 @@
 /**
  * The instructions for a payer, in the order of need: the wallet, how much, to which address, by which code. On a phone the
- * code is folded, since a phone cannot scan itself; on a wide page it is beside them.
+ * code is folded, since a phone cannot scan itself; on a wide page it stands before them.
  */
 
 import { correction, generate } from "lean-qr"
@@ -8,7 +8,7 @@ import { toSvgPath } from "lean-qr/extras/svg"
 import { BoundedMap } from "../lib/BoundedMap.ts"
 import { explorerOf } from "../Pages/explorers.ts"
 import { Disc, Mark } from "../Pages/marks.tsx"
-import { ContactLink, LocalTime, type Shown } from "./Extras.tsx"
+import { ContactLink, type Shown } from "./Extras.tsx"
 import { type Code, hrefOf } from "./look.ts"
 import { mark } from "./RenderedPages.ts"
 import type { Ask } from "./view.ts"
@@ -84,6 +84,8 @@ export const addingOf = (chainId: number) => {
 
 interface AskingProps extends Shown {
   readonly ask: Ask
+  /** Where something else can be chosen to pay with; undefined where nothing can. */
+  readonly changeUrl: string | undefined
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
@@ -111,7 +113,7 @@ const CodeLink = ({ choice, code, wording: { t } }: AskingProps & { readonly cod
 )
 
 // Some wallets mistake the token's contract in the URI for the payee: the plain address is always one step away.
-const Codes = (props: AskingProps) => {
+export const Codes = (props: AskingProps) => {
   const { ask, choice, view, wording } = props
   const { money, network, t } = wording
   return (
@@ -119,17 +121,16 @@ const Codes = (props: AskingProps) => {
       <a class="button quiet unfold" id="show-code" href={hrefOf({ ...choice, code: "payment" })} data-in-place>
         {t.showCode}
       </a>
-      <h2 id="codes">{t.codes}</h2>
       {choice.code === "address" ? (
         <Qr text={view.address} label={`${t.addressCode}: ${view.address}`} />
       ) : (
         <Qr text={ask.uri} label={`${t.payCode}: ${money(ask.due)}, ${network}`} />
       )}
-      <nav aria-labelledby="codes">
+      <nav aria-label={t.codes}>
         <CodeLink {...props} code="payment" />
         <CodeLink {...props} code="address" />
       </nav>
-      <p>{choice.code === "address" ? t.addressCodeHint(money(ask.due)) : t.payCodeHint}</p>
+      <p>{choice.code === "address" ? t.addressCodeHint : t.payCodeHint}</p>
     </section>
   )
 }
@@ -154,80 +155,75 @@ const Wallets = ({ ask: { chainId, contract, due }, view: { address }, wording: 
   )
 }
 
-/** The time that is left, calm from the start: a ring and a clock, and until when, in the payer's zone. */
-const TimeLeft = ({ ask: { endsAt, startsAt }, wording: { language, t } }: AskingProps) => (
-  <div class="time">
-    <svg class="ring" viewBox="0 0 36 36" aria-hidden="true">
-      <circle cx="18" cy="18" r="15" />
-      <circle cx="18" cy="18" r="15" class="rest" pathLength="100" stroke-dasharray={`${mark.share} 100`} />
-      <path d="M18 11v7.5l4.5 2.5" />
-    </svg>
-    <p class="time-left">
-      {t.timeLeft}{" "}
-      <b data-ends={endsAt} data-starts={startsAt}>
-        {mark.left}
-      </b>
-    </p>
-    <p class="deadline">
-      {t.payBy} <LocalTime at={endsAt} language={language} />
-    </p>
-  </div>
-)
-
 /** The smallest amount is said where a payer reads it at a glance: this many characters. */
 const mostLeast = 8
 
-export const Asking = (props: AskingProps) => {
-  const { ask, view, wording } = props
+/** What few payers need. */
+const Help = (props: AskingProps) => {
+  const { ask, look, view, wording } = props
   const { money, network, t } = wording
   return (
-    <div class="asking">
-      <div class="pay">
-        <TimeLeft {...props} />
-        <p class="open">
-          <a id="open-wallet" class="button" href={ask.uri}>
-            <Mark of="wallet" /> {t.openWallet}
-          </a>
+    <details class="help">
+      <summary>{t.help}</summary>
+      <p>{t.exchange(network, money(ask.due))}</p>
+      {ask.least === undefined || plainAmount(ask.least, view.decimals).length > mostLeast ? null : (
+        <p>{t.least(money(ask.least))}</p>
+      )}
+      <p>
+        {t.alreadySent} {look.contact && <ContactLink {...props} text={t.contactShop(look.name)} />}
+      </p>
+    </details>
+  )
+}
+
+export const Asking = (props: AskingProps) => {
+  const { ask, changeUrl, view, wording } = props
+  const { money, network, t } = wording
+  return (
+    <>
+      <p class="time">
+        {t.timeLeft}{" "}
+        <b data-ends={ask.endsAt} data-starts={ask.startsAt}>
+          {mark.left}
+        </b>
+      </p>
+      <p class="open">
+        <a id="open-wallet" class="button" href={ask.uri}>
+          <Mark of="wallet" /> {t.openWallet}
+        </a>
+      </p>
+      <p id="no-wallet" hidden>
+        {t.noWallet}
+      </p>
+      <noscript>
+        <p>{t.noWallet}</p>
+      </noscript>
+      <Wallets {...props} />
+      <dl class="rows">
+        <div data-copy={plainAmount(ask.due, view.decimals)} data-copy-id="copy-amount" data-copy-label={t.copyAmount}>
+          <dt>{t.amount}</dt>
+          <dd class={lengthOf(money(ask.due))}>
+            <span>
+              <Disc of={view.currency} /> {money(ask.due)}
+            </span>
+          </dd>
+        </div>
+        <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
+          <dt>{t.address}</dt>
+          <dd>
+            <Address address={view.address} />
+          </dd>
+        </div>
+      </dl>
+      <p class="network">
+        <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
+      </p>
+      {changeUrl && (
+        <p class="change">
+          <a href={changeUrl}>{t.changeChoice}</a>
         </p>
-        <p id="no-wallet" hidden>
-          {t.noWallet}
-        </p>
-        <noscript>
-          <p>{t.noWallet}</p>
-        </noscript>
-        <Wallets {...props} />
-        <dl class="rows">
-          <div
-            data-copy={plainAmount(ask.due, view.decimals)}
-            data-copy-id="copy-amount"
-            data-copy-label={t.copyAmount}
-          >
-            <dt>{t.amount}</dt>
-            <dd class={lengthOf(money(ask.due))}>
-              <span>
-                <Disc of={view.currency} /> {money(ask.due)}
-              </span>
-            </dd>
-          </div>
-          <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
-            <dt>{t.address}</dt>
-            <dd>
-              <Address address={view.address} />
-            </dd>
-          </div>
-        </dl>
-        <p class="network">
-          <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
-        </p>
-        <p class="exchange">{t.exchange(network, money(ask.due))}</p>
-        {ask.least === undefined || plainAmount(ask.least, view.decimals).length > mostLeast ? null : (
-          <p class="exchange">{t.least(money(ask.least))}</p>
-        )}
-        <p class="exchange">
-          {t.alreadySent} <ContactLink {...props} />
-        </p>
-      </div>
-      <Codes {...props} />
-    </div>
+      )}
+      <Help {...props} />
+    </>
   )
 }

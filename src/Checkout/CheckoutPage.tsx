@@ -3,19 +3,20 @@
  * version changes; the live region beside it announces a new headline once. A page depends only on its properties: the
  * time of sending is left open in it.
  */
+import { chainTraits } from "../Domain/Chain.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { assets } from "../Pages/assets.ts"
-import { Disc, Mark } from "../Pages/marks.tsx"
+import { Mark } from "../Pages/marks.tsx"
 import { Document, pageReply } from "../Pages/reply.tsx"
-import { Asking } from "./Asking.tsx"
+import { Asking, Codes } from "./Asking.tsx"
 import { Extras, type Shown } from "./Extras.tsx"
 import { checkoutTexts, type Language, languages } from "./languages.ts"
 import { type Choice, hrefOf, type ShopLook } from "./look.ts"
-import { Outcome } from "./Outcome.tsx"
+import { FactList, Outcome } from "./Outcome.tsx"
 import { cutAtMarks, mark, type RenderedPage } from "./RenderedPages.ts"
 import type { Worth } from "./readPayment.ts"
 import { askOfView, type CheckoutView, isFinal, misplaced } from "./view.ts"
-import { fiatText, lengthOf, shareOf, type Wording, wordingOf } from "./wording.ts"
+import { amountText, fiatText, lengthOf, shareOf, type Wording, wordingOf } from "./wording.ts"
 
 /** Seconds until a page without scripts reloads itself. */
 const reloadAfter = 10
@@ -28,6 +29,8 @@ export interface CheckoutPageProps {
   readonly language: Language
   readonly choice: Choice
   readonly look: ShopLook
+  /** Where something else can be chosen to pay with, while nothing has come. */
+  readonly changeUrl?: string | undefined
 }
 
 /** The automatic action of a page without scripts. */
@@ -60,97 +63,62 @@ const Shop = ({ look: { logo, name, website } }: Pick<CheckoutPageProps, "look">
   )
 }
 
-/** How many steps are done, and whether the payment ended in the one that follows. */
-const progressOf = ({ extras, state }: CheckoutView): readonly [done: number, isBroken: boolean] => {
-  const sent = extras.length > 0 || (state.kind === "failed" && state.receipt.received > 0n) ? 2 : 0
-  switch (state.kind) {
-    case "paid":
-      return [3, false]
-    case "seen":
-      return [2, false]
-    case "closing":
-      return [state.received > 0n ? 2 : 1, false]
-    case "failed":
-      return [state.reason === "reorged" ? 2 : sent, true]
-    case "expired":
-    case "cancelled":
-      return [sent, true]
-    default:
-      return [0, false]
-  }
+/** What the payment is about, which the heading of an open request says already: the shop may have accepted other money. */
+const sumsOf = ({ extras, state, ...view }: CheckoutView, { language, money, network, t }: Wording) => {
+  if (state.kind !== "paid" || state.receipt.received >= view.amount) return [t.onNetwork(money(view.amount), network)]
+  if (state.receipt.received > 0n) return [t.onNetwork(money(state.receipt.received), network)]
+  return extras
+    .filter(({ status }) => status === "accepted")
+    .map(({ amount, chain, currency, decimals, sentBack }) => {
+      const shown = decimals === undefined ? currency : amountText(amount - sentBack, decimals, currency, language)
+      return t.onNetwork(shown, chainTraits[chain].displayName)
+    })
 }
 
-/** The way of the payment, on top of every state. The island moves it on once a wallet has sent. */
-const Steps = ({ view, wording: { t } }: Pick<CheckoutPageProps, "view"> & { readonly wording: Wording }) => {
-  const [done, isBroken] = progressOf(view)
-  return (
-    <ol class={isBroken ? "steps broken" : "steps"}>
-      {t.steps.map((name, place) => (
-        <li
-          key={name}
-          class={place < done ? "done" : undefined}
-          aria-current={place === done && !isBroken ? "step" : undefined}
-        >
-          <Mark of={place === done && isBroken ? "cross" : "tick"} />
-          {name}
-        </li>
-      ))}
-    </ol>
-  )
-}
-
-const Body = ({ worth, ...shown }: Shown & Pick<CheckoutPageProps, "worth">) => {
+const Body = ({ changeUrl, worth, ...shown }: Shown & Pick<CheckoutPageProps, "changeUrl" | "worth">) => {
   const { choice, view, wording } = shown
   const { language, network, t } = wording
-  const { amount, chain, lags, merchantRef, mode, state } = view
+  const { amount, lags, mode, state } = view
   const ask = askOfView(view)
   const asked = ask?.due ?? amount
-  // Details that the heading omits; while money is asked for, about that.
-  const terms = [
-    ask === undefined ? t.onNetwork(wording.money(amount), network) : network,
-    ...(worth === undefined ? [] : [t.worth(fiatText(shareOf(worth.amount, asked, amount), worth.currency, language))])
-  ]
+  // The money that came is the news: to pay again is a decision.
+  const isNews = ask !== undefined && misplaced(view) !== undefined && choice.code === undefined
+  const asking = ask && !isNews && { ...shown, ask, changeUrl: state.kind === "waiting" ? changeUrl : undefined }
+  const isPaid = state.kind === "paid"
+  const isOther = isPaid && state.receipt.received < amount
   return (
     <>
-      {mode === "test" && <p class="test">{t.test}</p>}
-      <Steps view={view} wording={wording} />
-      <h1 tabIndex={-1} class={lengthOf(wording.money(asked))}>
-        {state.kind === "paid" && <Mark of="tick" />}
-        {wording.headline}
-      </h1>
-      {state.kind === "paid" && state.receipt.received < amount ? undefined : (
-        <p class="terms">
-          <Disc of={chain} /> {terms.join(" · ")}
-        </p>
-      )}
-      {lags && (
-        <p class="notice">
-          <Mark of="clock" /> {t.lagging(network)}
-        </p>
-      )}
-      {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
-      {state.kind === "paid" && <p>{t.paid}</p>}
-      <Extras {...shown} />
-      {ask === undefined ? (
-        <Outcome {...shown} />
-      ) : misplaced(view) !== undefined && choice.code === undefined ? (
-        // The money that came is the news: to pay again is a decision.
-        <p>
-          <a class="button quiet" id="pay-again" href={hrefOf({ ...choice, code: "payment" })} data-in-place>
-            {t.payAgain(network)}
-          </a>
-        </p>
-      ) : (
-        <Asking {...shown} ask={ask} />
-      )}
-      <dl class="rows reference">
-        <div data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
-          <dt>{t.reference}</dt>
-          <dd>
-            <bdi>{merchantRef}</bdi>
-          </dd>
-        </div>
-      </dl>
+      <div class="pay">
+        {mode === "test" && <p class="test">{t.test}</p>}
+        <h1 tabIndex={-1} class={lengthOf(wording.money(asked))}>
+          {isPaid && <Mark of="tick" />}
+          {wording.headline}
+        </h1>
+        {ask === undefined && sumsOf(view, wording).map((sum) => <p class="sum">{sum}</p>)}
+        {worth && !isOther && !isNews && (
+          <p class="worth">{t.worth(fiatText(shareOf(worth.amount, asked, amount), worth.currency, language))}</p>
+        )}
+        {lags && (
+          <p class="notice">
+            <Mark of="clock" /> {t.lagging(network)}
+          </p>
+        )}
+        {state.kind === "partPaid" && <p>{t.partPaid(wording.money(state.received), wording.money(amount))}</p>}
+        {!isPaid && <Extras {...shown} />}
+        {ask === undefined && <Outcome {...shown} />}
+        {asking && <Asking {...asking} />}
+        {isNews && (
+          <p>
+            <a class="button quiet" id="pay-again" href={hrefOf({ ...choice, code: "payment" })} data-in-place>
+              {t.payAgain(network)}
+            </a>
+          </p>
+        )}
+        <FactList {...shown} />
+        {isPaid && <Extras {...shown} />}
+        {isPaid && <p class="print" data-print={t.print} hidden />}
+      </div>
+      {asking && <Codes {...asking} />}
     </>
   )
 }
@@ -194,7 +162,7 @@ export const notFoundPage = (language: Language, choice: Choice): HttpReply => {
 }
 
 const CheckoutPage = (props: CheckoutPageProps) => {
-  const { choice, language, look, version, view, worth } = props
+  const { changeUrl, choice, language, look, version, view, worth } = props
   const { state } = view
   const wording = wordingOf(view, language)
   const isOther = state.kind === "paid" && state.receipt.received < view.amount
@@ -226,7 +194,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         data-copied={wording.t.copied}
         data-by-hand={wording.t.copyByHand}
       >
-        <Body {...{ view, wording, choice, look, worth }} />
+        <Body {...{ view, wording, choice, look, worth, changeUrl }} />
       </main>
       <p class="visually-hidden" role="status" id="announcement" />
       <Languages choice={choice} language={language} />

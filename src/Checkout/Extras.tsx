@@ -32,11 +32,13 @@ const isMail = (contact: string): boolean => contact.startsWith("mailto:")
 const hrefOf = (contact: string, merchantRef: string): string =>
   isMail(contact) ? `${contact}?subject=${encodeURIComponent(merchantRef)}` : contact
 
-/** The same within a text. */
-export const ContactLink = ({ look: { contact, name }, view: { merchantRef }, wording: { t } }: Shown) =>
-  contact === undefined ? undefined : (
+/** A text that leads to where the shop answers. */
+export const ContactLink = ({ look: { contact }, text, view: { merchantRef } }: Shown & { readonly text: string }) =>
+  contact === undefined ? (
+    <span>{text}</span>
+  ) : (
     <a href={hrefOf(contact, merchantRef)} target="_top" rel="noopener noreferrer">
-      {t.contactShop(name)}
+      {text}
     </a>
   )
 
@@ -70,7 +72,9 @@ export const Extras = (props: Shown) => {
   const money = ({ currency: symbol, decimals }: Extra, units: bigint) =>
     decimals === undefined ? symbol : amountText(units, decimals, symbol, language)
   const isAsking = askOfView(view) !== undefined
+  const isSurplus = ({ kind, sentBack, status }: Extra) => kind === "overpaid" && status === "open" && sentBack === 0n
   const fate = (one: Extra) => {
+    if (isSurplus(one)) return <ContactLink {...props} text={t.askBack} />
     // `eitherWay` says it, with what else can be done.
     if (one.sentBack === 0n && one.status === "open" && isAsking) return ""
     if (one.sentBack === 0n || one.status === "refunded") return t.fate[one.status]
@@ -84,9 +88,9 @@ export const Extras = (props: Shown) => {
           <b>{t.extra[one.kind](money(one, one.amount), chainTraits[one.chain].displayName, currency, network)}</b>{" "}
           {fate(one)}
           {one.refunds.map((txHash) => (
-            <code class="hash" key={txHash}>
-              {t.transaction} {txHash}
-            </code>
+            <span key={txHash}>
+              {t.transaction} <code class="hash">{txHash}</code>
+            </span>
           ))}
         </p>
       ))}
@@ -96,7 +100,9 @@ export const Extras = (props: Shown) => {
           <b>{t.tooLate}</b>
         </p>
       )}
-      {isOpen && <Contact {...props} isSecond={view.state.kind === "paid"} />}
+      {extras.some((one) => one.status === "open" && !isSurplus(one)) && (
+        <Contact {...props} isSecond={view.state.kind === "paid"} />
+      )}
     </section>
   )
 }

@@ -1,63 +1,49 @@
 /** The state of a payment that asks for no money at the moment, and what to do. */
 import { chainTraits } from "../Domain/Chain.ts"
 import { explorerUrl } from "../Pages/explorers.ts"
+import { Mark } from "../Pages/marks.tsx"
 import { Contact, LocalTime, type Shown } from "./Extras.tsx"
-import type { CheckoutState, Confirmations, PaidReceipt } from "./view.ts"
-import { amountText, spelledTime } from "./wording.ts"
+import type { Confirmations } from "./view.ts"
+import { spelledTime } from "./wording.ts"
 
-interface ReceiptFactsProps extends Shown {
-  readonly receipt: PaidReceipt
-}
-
-/** What paid: as it was asked for, or the other money that the shop has accepted. */
-const receivedOf = ({ receipt, view: { extras }, wording: { language, money, network, t } }: ReceiptFactsProps) =>
-  receipt.received > 0n
-    ? [t.onNetwork(money(receipt.received), network)]
-    : extras
-        .filter(({ status }) => status === "accepted")
-        .map(({ amount, chain, currency, decimals, sentBack }) => {
-          const shown = decimals === undefined ? currency : amountText(amount - sentBack, decimals, currency, language)
-          return t.onNetwork(shown, chainTraits[chain].displayName)
-        })
-
-const ReceiptFacts = (props: ReceiptFactsProps) => {
-  const { receipt, wording } = props
-  const { language, money, t } = wording
+/** What is known of a payment: when it was paid, by which transactions, and the shop's reference. */
+export const FactList = ({ view: { merchantRef, state }, wording: { language, money, t } }: Shown) => {
+  const { paidAt, transactions = [] } = "receipt" in state ? state.receipt : {}
   return (
-    <dl class="rows receipt">
-      {receivedOf(props).map((text) => (
-        <div key={text}>
-          <dt>{t.received}</dt>
-          <dd>{text}</dd>
-        </div>
-      ))}
-      {receipt.paidAt !== undefined && (
+    <dl class="facts">
+      {paidAt !== undefined && (
         <div>
           <dt>{t.paidAt}</dt>
           <dd>
-            <LocalTime at={receipt.paidAt} language={language} />
+            <LocalTime at={paidAt} language={language} />
           </dd>
         </div>
       )}
-      {receipt.transactions.map(({ amount, chainId, txHash }, place) => {
+      {transactions.map(({ amount, chainId, txHash }, place) => {
         const url = explorerUrl(chainId, "tx", txHash)
         return (
           <div key={txHash} data-copy={txHash} data-copy-id={`copy-tx-${place}`} data-copy-label={t.copyTransaction}>
             <dt>
               {t.transaction}
-              {receipt.transactions.length > 1 && amount !== undefined && `: ${money(amount)}`}
+              {transactions.length > 1 && amount !== undefined && `: ${money(amount)}`}
             </dt>
             <dd>
               <code class="hash">{txHash}</code>
               {url && (
-                <a href={url} target="_top" rel="noopener noreferrer">
-                  {t.explorer}
+                <a href={url} target="_top" rel="noopener noreferrer" aria-label={t.explorer}>
+                  <Mark of="external" />
                 </a>
               )}
             </dd>
           </div>
         )
       })}
+      <div data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
+        <dt>{t.reference}</dt>
+        <dd>
+          <bdi>{merchantRef}</bdi>
+        </dd>
+      </div>
     </dl>
   )
 }
@@ -82,18 +68,18 @@ const Progress = ({ confirmations: { count, needed }, view: { chain }, wording }
   )
 }
 
-/** The link back where nothing leads back by itself. */
+/** The link back; after a payment to where the shop wants the payer to go on. */
 const ToShop = ({
   isSecond = false,
   look,
-  view: { shopUrl },
+  view: { shopUrl, state },
   wording: { t }
 }: Shown & { readonly isSecond?: boolean }) => {
-  const url = look.website ?? shopUrl
+  const url = (state.kind === "paid" ? state.returnTo : undefined) ?? look.website ?? shopUrl
   return (
     url && (
       <p>
-        <a class={isSecond ? "button quiet" : "button"} href={url} target="_top" rel="noopener noreferrer">
+        <a id="back" class={isSecond ? "button quiet" : "button"} href={url} target="_top" rel="noopener noreferrer">
           {t.backToShop}
         </a>
       </p>
@@ -105,36 +91,6 @@ const ToShop = ({
 const SentBack = ({ view: { extras }, wording: { t } }: Shown) =>
   extras.length > 0 && extras.every(({ status }) => status === "refunded") ? <p>{t.startAgain}</p> : undefined
 
-const Paid = (props: Shown & { readonly state: Extract<CheckoutState, { readonly kind: "paid" }> }) => {
-  const { state, wording } = props
-  const { t } = wording
-  return (
-    <>
-      <ReceiptFacts {...props} receipt={state.receipt} />
-      {state.returnTo === undefined ? (
-        <ToShop {...props} />
-      ) : (
-        <>
-          {props.view.extras.length === 0 && (
-            <p class="returning" hidden>
-              {t.returning}{" "}
-              <button type="button" id="stay">
-                {t.stay}
-              </button>
-            </p>
-          )}
-          <p>
-            <a id="back" class="button" href={state.returnTo} target="_top">
-              {t.backToShop}
-            </a>
-          </p>
-        </>
-      )}
-      <p class="print" data-print={t.print} hidden />
-    </>
-  )
-}
-
 export const Outcome = (props: Shown) => {
   const { view, wording } = props
   const { money, network, t } = wording
@@ -145,19 +101,25 @@ export const Outcome = (props: Shown) => {
     case "seen":
       return (
         <>
-          <p>{t.seen}</p>
-          {state.surplus > 0n && (
-            <p class="notice">
-              <b>{t.extra.overpaid(money(state.surplus), network, currency, network)}</b> {t.fate.open}
-            </p>
-          )}
           {state.confirmations && <Progress {...props} confirmations={state.confirmations} />}
-          {state.receipt.transactions.length > 0 && <ReceiptFacts {...props} receipt={state.receipt} />}
+          <p>{t.seen}</p>
           <ToShop {...props} isSecond />
         </>
       )
     case "paid":
-      return <Paid {...props} state={state} />
+      return (
+        <>
+          <ToShop {...props} />
+          {state.returnTo !== undefined && extras.length === 0 && (
+            <p class="returning" hidden>
+              {t.returning}{" "}
+              <button type="button" id="stay">
+                {t.stay}
+              </button>
+            </p>
+          )}
+        </>
+      )
     case "closing": {
       const said = state.received > 0n ? t.closingPart(money(state.received), money(view.amount)) : t.closing
       return (
@@ -193,7 +155,6 @@ export const Outcome = (props: Shown) => {
           {!isSaid && <p>{t.failed(currency, network)[state.reason]}</p>}
           <SentBack {...props} />
           {!isOpen && contact}
-          {state.receipt.transactions.length > 0 && <ReceiptFacts {...props} receipt={state.receipt} />}
           <ToShop {...props} isSecond />
         </>
       )

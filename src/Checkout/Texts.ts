@@ -21,8 +21,6 @@ export interface Texts {
     readonly wrongChain: string
     readonly wrongToken: string
   }
-  /** The way of a payment, one or two words each. */
-  readonly steps: readonly [send: string, seen: string, final: string]
   /** The worth in another currency. */
   readonly worth: (value: string) => string
   /** Beside the amount, and on the code. */
@@ -39,10 +37,13 @@ export interface Texts {
   readonly payCode: string
   readonly addressCode: string
   readonly payCodeHint: string
-  readonly addressCodeHint: (amount: string) => string
+  readonly addressCodeHint: string
   readonly openWallet: string
   /** Shown when the link to a wallet app opened none. */
   readonly noWallet: string
+  /** Leads back to the choice of token and network. */
+  readonly changeChoice: string
+  readonly help: string
   /** For those who pay from an exchange, which takes a fee off what it sends. */
   readonly exchange: (network: string, amount: string) => string
   /** The smallest amount that is credited before the last one. */
@@ -51,8 +52,6 @@ export interface Texts {
   readonly showCode: string
   /** For those who see nothing of what they have sent. */
   readonly alreadySent: string
-  /** Before the time at which it is due. */
-  readonly payBy: string
   readonly timeLeft: string
   readonly partPaid: (received: string, amount: string) => string
   readonly seen: string
@@ -64,7 +63,6 @@ export interface Texts {
   /** Instead, where a part has come, and where other money has. */
   readonly closingPart: (received: string, amount: string) => string
   readonly closingOther: string
-  readonly paid: string
   /** Said of a payment that was paid while its page was open, with a button that stays. */
   readonly returning: string
   readonly stay: string
@@ -86,6 +84,8 @@ export interface Texts {
   /** The button for the same, where the shop has said where to ask. */
   readonly contactShop: (shop: string | undefined) => string
   readonly copyReference: string
+  /** Behind `extra.overpaid`. */
+  readonly askBack: string
   /** Money that came and does not pay: how much, on which network, and the currency and network that were asked for. */
   readonly extra: Readonly<
     Record<ExtraKind, (amount: string, network: string, currencyAsked: string, networkAsked: string) => string>
@@ -96,7 +96,6 @@ export interface Texts {
     readonly rest: (sentBack: string) => string
   }
   /** The receipt of a payment that is paid. */
-  readonly received: string
   readonly paidAt: string
   readonly transaction: string
   readonly copyTransaction: string

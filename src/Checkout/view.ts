@@ -139,13 +139,7 @@ export interface PaidReceipt {
 export type CheckoutState =
   | { readonly kind: "waiting"; readonly ask: Ask }
   | { readonly kind: "partPaid"; readonly ask: Ask; readonly received: bigint }
-  | {
-      readonly kind: "seen"
-      readonly confirmations: Confirmations | undefined
-      /** More than was asked for. */
-      readonly surplus: bigint
-      readonly receipt: PaidReceipt
-    }
+  | { readonly kind: "seen"; readonly confirmations: Confirmations | undefined; readonly receipt: PaidReceipt }
   | { readonly kind: "closing"; readonly received: bigint }
   | { readonly kind: "unavailable" }
   | { readonly kind: "paid"; readonly returnTo: string | undefined; readonly receipt: PaidReceipt }
@@ -219,8 +213,7 @@ const stateOf = (facts: Facts): CheckoutState => {
   const { amountReceived = 0n, expiresAt, status } = payment
   if (isEnded(status)) return endedState(facts)
   if (status === "detecting" && object.amountRemaining === undefined) {
-    const surplus = amountReceived > payment.amount ? amountReceived - payment.amount : 0n
-    return { kind: "seen", confirmations, surplus, receipt: receiptOf(facts) }
+    return { kind: "seen", confirmations, receipt: receiptOf(facts) }
   }
   if (now > expiresAt) return { kind: "closing", received: amountReceived }
   const ask = askOf(facts)
@@ -230,18 +223,24 @@ const stateOf = (facts: Facts): CheckoutState => {
 
 export const viewOf = (facts: Facts): CheckoutView => {
   const { extras, lags, object, payment } = facts
-  const { address, amount, chain, currency, merchantRef, mode, redirectUrl, status } = payment
+  const { address, amount, amountReceived = 0n, chain, currency, merchantRef, mode, redirectUrl, status } = payment
   const isUnpaid = isEnded(status) && status !== "confirmed"
+  const decimals = object.decimals ?? decimalsOf[currency]
+  // An exception once the payment has ended.
+  const surplus: Extra = {
+    ...{ kind: "overpaid", amount: amountReceived - amount, currency, decimals, chain },
+    ...{ status: "open", sentBack: 0n, refunds: [] }
+  }
   return {
     state: stateOf(facts),
     amount,
     currency,
-    decimals: object.decimals ?? decimalsOf[currency],
+    decimals,
     chain,
     mode,
     address,
     merchantRef,
-    extras,
+    extras: status === "detecting" && amountReceived > amount ? [...extras, surplus] : extras,
     // Not its path, which may thank for a payment.
     shopUrl: isUnpaid && redirectUrl !== undefined ? new URL(redirectUrl).origin : undefined,
     lags: lags && !isEnded(status)

@@ -41,9 +41,8 @@ describe("rendered pages", () => {
 })
 
 it("one rendering serves every moment", () => {
-  const cut = cutAtMarks(`<main data-now="${mark.now}">é ${mark.left} ${mark.share}</main>`)
-  const shownAt = (now: number) =>
-    Buffer.concat([...piecesAt(cut, now, { startsAt: 0, endsAt: 66_000 }, "en")]).toString()
-  expect(shownAt(1_000)).toBe('<main data-now="1000">é 1:05 98</main>')
-  expect(shownAt(60_001)).toBe('<main data-now="60001">é 0:06 9</main>')
+  const cut = cutAtMarks(`<main data-now="${mark.now}">é ${mark.left}</main>`)
+  const shownAt = (now: number) => Buffer.concat([...piecesAt(cut, now, 66_000, "en")]).toString()
+  expect(shownAt(1_000)).toBe('<main data-now="1000">é 1:05</main>')
+  expect(shownAt(60_001)).toBe('<main data-now="60001">é 0:06</main>')
 })

@@ -103,6 +103,7 @@ liveSuite(app, "the checkout page in a browser", (test, it) => {
         await showAddressCode(page)
         expect(await code(page)).toBe(payment.address)
         if (!("javaScriptEnabled" in options)) return
+        expect(await page.getByText("Sending from an exchange?").isVisible()).toBe(true)
         // The address is selected as it is.
         expect(await page.locator("button").count()).toBe(0)
         await page.locator("code.address").click()
@@ -130,11 +131,16 @@ liveSuite(app, "the checkout page in a browser", (test, it) => {
     await page.keyboard.press("Space")
     await page.locator("#copy-address").filter({ hasText: "Copied" }).waitFor()
     expect(await clipboard()).toBe(payment.address)
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await page.getByText("Sending from an exchange?").waitFor()
+    await tabTo("copy-reference")
     await tabTo("code-address")
     await page.keyboard.press("Enter")
     await page.getByRole("img", { name: /^Address only/ }).waitFor()
     expect(await page.evaluate(() => document.activeElement?.id)).toBe("code-address")
-    await tabTo("copy-reference")
+    // What was opened stays open.
+    expect(await page.getByText("Sending from an exchange?").isVisible()).toBe(true)
     for (let languages = 0; languages < 2; languages++) await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
     await heading(page, /^Pague/).waitFor()
@@ -168,10 +174,9 @@ liveSuite(app, "the checkout page in a browser", (test, it) => {
     const early = yield* (yield* checkout()).open
     const late = yield* (yield* checkout(states["waiting in the last quarter"])).open
     yield* Effect.promise(async () => {
-      expect(await early.locator(".time-left").textContent()).toMatch(/^Time left: (?:59:\d\d|1:00:00)$/)
-      expect(await early.locator(".time.short").count()).toBe(0)
-      expect(await late.locator(".time.short .time-left").textContent()).toMatch(/^Time left: 1:[0-4]\d$/)
-      expect(await late.locator(".rest").getAttribute("stroke-dasharray")).toMatch(/^[123] 100$/)
+      expect(await early.locator(".time").textContent()).toMatch(/^Time left: (?:59:\d\d|1:00:00)$/)
+      expect(await early.locator(".time .short").count()).toBe(0)
+      expect(await late.locator(".time .short").textContent()).toMatch(/^1:[0-4]\d$/)
     })
   })
 
@@ -273,8 +278,9 @@ liveSuite(app, "the checkout page in a browser", (test, it) => {
   )
 
   const newYork = { timezoneId: "America/New_York" }
-  onPage("says until when to pay in the browser's own time zone", ["expires_at = 1900000000000", {}, newYork], (page) =>
-    page.locator(".deadline", { hasText: /Mar 17, 2030, 1:46.PM EDT/ }).waitFor()
+  const paidThen = states.paid.replace("confirmed_at = 1", "confirmed_at = 1900000000000")
+  onPage("says when it was paid in the browser's own time zone", [paidThen, {}, newYork], (page) =>
+    page.locator(".facts", { hasText: /Mar 17, 2030, 1:46.PM EDT/ }).waitFor()
   )
 
   const redirectUrl = "https://shop.example/thanks?order=5"
@@ -322,7 +328,7 @@ liveSuite(app, "the checkout page in a browser", (test, it) => {
     await page.getByRole("button", { name: "Print the receipt" }).click()
     expect(await page.title()).toBe("printed")
     await page.emulateMedia({ media: "print" })
-    expect(await page.locator("button, footer, .steps").filter({ visible: true }).count()).toBe(0)
+    expect(await page.locator("button, footer").filter({ visible: true }).count()).toBe(0)
   })
 
   const account = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
@@ -381,19 +387,17 @@ liveSuite(app, "the checkout page in a browser", (test, it) => {
     const { page, pay } = yield* withWallet(granted)
     yield* pay
     yield* Effect.promise(async () => {
-      const asks = page.locator(".network, .codes, .pay dl, .open, .time")
+      const asks = page.locator(".network, .codes, .rows, .open, .time, .help")
       for (const load of [() => Promise.resolve(null), () => page.reload()]) {
         await load()
         await heading(page, "Sent: waiting for the network").waitFor()
         expect(await asks.filter({ visible: true }).count()).toBe(0)
         expect(await page.getByRole("button", { name: /^Pay with/ }).count()).toBe(0)
-        expect(await page.locator(".steps [aria-current]").textContent()).toBe("Seen")
         expect(await page.locator(".wallets code").textContent()).toBe(hash)
       }
       await page.getByRole("button", { name: "Show how to pay" }).click()
       await heading(page, /^Pay 25/).waitFor()
-      expect(await asks.filter({ visible: true }).count()).toBe(5)
-      expect(await page.locator(".steps [aria-current]").textContent()).toBe("Send")
+      expect(await asks.filter({ visible: true }).count()).toBe(6)
       await page.reload()
       await page.getByRole("button", { name: "Pay with Fox <b>" }).waitFor()
     })

@@ -54,7 +54,6 @@ describe("a checkout page", () => {
   it("asks for nothing more once enough has come, and shows how deep it is", () => {
     expect(view({ status: "detecting", amountReceived: 25_000_000n }, { count: 2 }).state).toEqual({
       kind: "seen",
-      surplus: 0n,
       confirmations: { count: 2, needed: 3 },
       receipt: { received: 25_000_000n, paidAt: undefined, transactions: [] }
     })
@@ -72,8 +71,10 @@ describe("a checkout page", () => {
   it("of money that was seen in time says so, however late it is", () => {
     const over = { status: "detecting", amountReceived: 25_000_000n } as const
     expect(view(over, { now: somePayment().expiresAt + 1 }).state.kind).toBe("seen")
-    const more = view({ ...over, amountReceived: 30_000_000n }).state
-    expect(more).toMatchObject({ kind: "seen", surplus: 5_000_000n })
+    const more = view({ ...over, amountReceived: 30_000_000n })
+    expect(more.extras).toMatchObject([{ kind: "overpaid", amount: 5_000_000n, currency: "USDC", status: "open" }])
+    // Then it is an exception.
+    expect(view({ ...ended, status: "confirmed", amountReceived: 30_000_000n }).extras).toEqual([])
   })
 
   it("has the time in which it can be paid", () => {

@@ -57,7 +57,7 @@ liveSuite(Shop.layer, "a payer at the checkout page", (test) => {
     yield* send(chain, payment, payment.amount)
     yield* appears(heading(page, "Payment seen"))
     yield* appears(page.getByText("1 of 3 confirmations"))
-    yield* appears(page.locator(".receipt .hash"))
+    yield* appears(page.locator(".facts .hash"))
     expect(yield* Effect.promise(() => page.locator("progress").getAttribute("value"))).toBe("1")
     yield* chain.mine()
     yield* appears(page.getByText("2 of 3 confirmations"))

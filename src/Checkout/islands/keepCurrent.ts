@@ -29,10 +29,11 @@ const fetchMain = async (
   return { main: page.querySelector("main"), title: page.title }
 }
 
-/** The focused element keeps the focus where the new page has it too. */
+/** The focused element keeps the focus where the new page has it too, and what was opened stays open. */
 const replace = (former: HTMLElement, main: HTMLElement, enhance: Enhance): void => {
   const focused = former.contains(document.activeElement) ? document.activeElement : null
   const headline = former.querySelector("h1")?.textContent
+  if (former.querySelector("details")?.open) main.querySelector("details")?.setAttribute("open", "")
   former.replaceWith(main)
   enhance(main)
   const heading = main.querySelector("h1")

@@ -41,17 +41,14 @@ const shortFrom = 25
 /** Counts down by the server's clock. It is not announced: it would never end. */
 const showTimeLeft = (main: HTMLElement): void => {
   const clock = main.querySelector<HTMLElement>("[data-ends]")
-  const place = clock?.closest(".time")
-  if (!clock || !place) return
+  if (!clock) return
   const period = { startsAt: Number(clock.dataset["starts"]), endsAt: Number(clock.dataset["ends"]) }
   const ahead = Number(main.dataset["now"]) - Date.now()
   const show = () => {
     if (!main.isConnected) return clearInterval(timer)
     const now = Date.now() + ahead
-    const share = shareLeft(period, now)
     clock.textContent = countdown(period.endsAt - now, document.documentElement.lang)
-    place.querySelector(".rest")?.setAttribute("stroke-dasharray", `${share} 100`)
-    place.classList.toggle("short", share < shortFrom)
+    clock.classList.toggle("short", shareLeft(period, now) < shortFrom)
   }
   const timer = setInterval(show, 1_000)
   show()

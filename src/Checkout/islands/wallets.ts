@@ -129,15 +129,6 @@ const hideAsk = (place: HTMLElement): void => {
   const isSent = sent.has(askOf(place))
   const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as WalletTexts
   main.classList.toggle("sent", isSent)
-  const [send, seen] = main.querySelectorAll(".steps li")
-  send?.classList.toggle("done", isSent)
-  for (const [step, isCurrent] of [
-    [send, !isSent],
-    [seen, isSent]
-  ] as const) {
-    if (isCurrent) step?.setAttribute("aria-current", "step")
-    else step?.removeAttribute("aria-current")
-  }
   const { asked = "" } = heading.dataset
   heading.textContent = isSent ? waiting : asked
   document.title = isSent ? document.title.replace(asked, () => waiting) : document.title.replace(waiting, () => asked)
