@@ -13,7 +13,11 @@ const unions = {
   QuoteCurrency: ({ schemas }) => schemas.Quote.properties.fromCurrency,
   PaymentStatus: ({ schemas }) => schemas.Payment.properties.status,
   FailureReason: ({ schemas }) => schemas.Payment.properties.failureReason,
-  EventKind: ({ schemas }) => schemas.WebhookEvent.properties.event,
+  EventKind: ({ schemas }) => schemas.Delivery.properties.kind,
+  PaymentEventKind: ({ schemas }) => schemas.WebhookEvent.properties.event,
+  InvoiceEventKind: ({ schemas }) => schemas.InvoiceEvent.properties.event,
+  InvoiceStatus: ({ schemas }) => schemas.Invoice.properties.status,
+  Language: ({ schemas }) => schemas.Invoice.properties.language,
   ReceiptKind: ({ schemas }) => schemas.Receipt.properties.kind,
   RefundStatus: ({ schemas }) => schemas.Refund.properties.status,
   ExceptionKind: ({ schemas }) => schemas.PaymentException.properties.kind,
@@ -23,7 +27,7 @@ const unions = {
 }
 const responses = [
   ...["Payment", "AccountedPayment", "PaymentPage", "Refund", "RefundPage", "RefundedPart"],
-  ...["Receipt", "AcceptedMoney"],
+  ...["Receipt", "AcceptedMoney", "Price", "Invoice", "InvoicePage", "InvoiceEvent"],
   ...["PaymentException", "ExceptionPage", "Quote"],
   ...["LedgerRow", "LedgerPage"],
   ...["PayableCurrency", "CurrencyList"],
@@ -32,6 +36,7 @@ const responses = [
 ]
 const bases = { AccountedPayment: "Payment", DeliveryWithAttempts: "Delivery" }
 const requests = [
+  ...["PriceOfInvoice", "CreateInvoice", "Choose"],
   ...["CreatePayment", "RefundPayment", "NameRefund", "ResolveException", "CreateQuote", "CreateWebhookEndpoint"],
   ...["ChangePayment", "ChangeWebhookEndpoint", "Redeliver", "RedeliverSome"]
 ]
@@ -48,6 +53,7 @@ export const clientTypes = async (root) => {
   const queryOf = (path) => paths[path].get.parameters.filter((one) => one.in === "query")
   const queries = {
     ListPayments: queryOf("/v1/payments"),
+    ListInvoices: queryOf("/v1/invoices"),
     ListExceptions: queryOf("/v1/exceptions"),
     ListRefunds: queryOf("/v1/refunds"),
     ListLedger: queryOf("/v1/ledger"),

@@ -12,6 +12,7 @@ import { Outbox } from "./Events/Outbox.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
+import { Invoices } from "./Invoices.ts"
 import { Addresses, jumpsLayer, refuseSharedWallets } from "./Payments/addresses/Addresses.ts"
 import { Uncollected } from "./Payments/addresses/Uncollected.ts"
 import { RefundBell } from "./Payments/decisions/RefundBell.ts"
@@ -40,7 +41,8 @@ import { Webhooks } from "./Webhooks.ts"
  * caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
-  Layer.mergeAll(Payments.layer, jumpsLayer, Alerts.layer).pipe(
+  Layer.mergeAll(Invoices.layer, jumpsLayer, Alerts.layer).pipe(
+    Layer.provideMerge(Payments.layer),
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer, Uncollected.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer)),
     Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer)),

@@ -84,6 +84,11 @@ export class Payments extends Context.Tag("tilld/Payments")<
       request: CreatePayment,
       alsoCommit?: CommitWith<Created>
     ) => Effect.Effect<Created, CreateError>
+    /** The first part of `create`, outside of transactions. It gives the second, which stores, with this reference. */
+    readonly prepare: (
+      owner: Owner,
+      request: CreatePayment
+    ) => Effect.Effect<(merchantRef: string) => Effect.Effect<Created, CreateError, Tx>, CreateError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<Accounted | undefined, StoreUnavailable>
     /** Changes keys of its metadata, see `merged`; `alsoCommit` as for `create`. Undefined where there is no payment. */
     readonly change: (
@@ -193,7 +198,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
               address,
               status: "pending",
               createdAt: now,
-              expiresAt: now + (request.expiresIn ?? paymentDefaults.expiresIn) * 1000,
+              expiresAt: request.expiresAt ?? now + (request.expiresIn ?? paymentDefaults.expiresIn) * 1000,
               settleGrace,
               toleranceBps,
               floor: floorOf(request.amount, worth, floorUsd),
@@ -201,6 +206,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
               webhookUrl: request.webhookUrl,
               redirectUrl: request.redirectUrl,
               quoteId,
+              invoice: request.invoice,
               usdValue: worth,
               amountReceived: undefined,
               txHash: undefined,
@@ -225,12 +231,8 @@ export class Payments extends Context.Tag("tilld/Payments")<
           return created
         })
 
-      // Without a span: making one, even without an exporter, takes as long as the rest.
-      const create = Effect.fnUntraced(function* (
-        owner: Owner,
-        request: CreatePayment,
-        alsoCommit?: CommitWith<Created>
-      ) {
+      /** What is asked and checked before the transaction. */
+      const check = Effect.fnUntraced(function* (owner: Owner, request: CreatePayment) {
         // All problems at once.
         const { webhookUrl } = request
         const problems = [
@@ -240,8 +242,18 @@ export class Payments extends Context.Tag("tilld/Payments")<
         if (problems.length > 0) return yield* new NotOffered({ problems })
         yield* addresses.ready(owner)
         yield* chains.refresh({ chain: request.chain, mode: owner.mode })
-        return yield* writer.write(store(owner, request, clock.unsafeCurrentTimeMillis(), alsoCommit))
+        return clock.unsafeCurrentTimeMillis()
       })
+
+      // Without a span: making one, even without an exporter, takes as long as the rest.
+      const create = (owner: Owner, request: CreatePayment, alsoCommit?: CommitWith<Created>) =>
+        Effect.flatMap(check(owner, request), (now) => writer.write(store(owner, request, now, alsoCommit)))
+
+      const prepare = (owner: Owner, request: CreatePayment) =>
+        Effect.map(
+          check(owner, request),
+          (now) => (merchantRef: string) => store(owner, { ...request, merchantRef }, now)
+        )
 
       const list = Effect.fn("Payments.list")(function* (owner: Owner, filter: ListRepo.ListFilter) {
         const found = yield* ListRepo.list(reader, owner, filter)
@@ -269,7 +281,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
           Effect.provideService(Settings, settings)
         )
 
-      return { create, get, list, change, cancel }
+      return { create, prepare, get, list, change, cancel }
     })
   )
 }

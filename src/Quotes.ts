@@ -11,7 +11,15 @@ import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
 import type { Owner, QuotaExceeded } from "./Domain/Account.ts"
 import { type ChainName, chainNames, chainTraits, type Mode } from "./Domain/Chain.ts"
-import { decimalsOf, isToken, nativeToken, PaymentCurrency, type Token, tokenChains } from "./Domain/Currency.ts"
+import {
+  decimalsOf,
+  type Fiat,
+  isToken,
+  nativeToken,
+  PaymentCurrency,
+  type Token,
+  tokenChains
+} from "./Domain/Currency.ts"
 import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
 import { QuoteRefused } from "./Domain/Payment.ts"
 import {
@@ -24,6 +32,7 @@ import {
 } from "./Domain/Quote.ts"
 import { alternatives } from "./lib/annotations.ts"
 import { iso } from "./lib/moment.ts"
+import { stablecoins, toleranceOf } from "./Quotes/combineSources.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import type { StoredQuote } from "./Quotes/QuotesRepo.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
@@ -213,6 +222,23 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
     ) => Effect.Effect<QuoteObject, QuoteError>
     readonly get: (owner: Owner, id: string) => Effect.Effect<QuoteObject | undefined, StoreUnavailable>
     /**
+     * What a price costs in a token on a chain, without fees: the payer pays all of it. `units`: the same in base units. Not
+     * stored before `keep`.
+     */
+    readonly priceIn: (
+      mode: Mode,
+      price: { readonly amount: string; readonly currency: Fiat },
+      token: { readonly currency: PaymentCurrency; readonly chain: ChainName }
+    ) => Effect.Effect<{ readonly quote: QuoteObject; readonly units: bigint }, RateUnavailable>
+    /** What a transfer of a token costs its sender, a decimal in a fiat currency, rounded up. */
+    readonly feeOf: (
+      mode: Mode,
+      token: { readonly currency: PaymentCurrency; readonly chain: ChainName },
+      fiat: Fiat
+    ) => Effect.Effect<string, RateUnavailable>
+    /** Stores a quote in the transaction of its payment, made at `now`, Unix milliseconds. */
+    readonly keep: (owner: Owner, quote: QuoteObject, now: number) => Effect.Effect<void, StoreUnavailable, Tx>
+    /**
      * Checks that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: the quote is of
      * this account and mode, unused and valid, and prices exactly what the payment asks for. The payment's row marks it as
      * used.
@@ -305,6 +331,51 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         return network?.tokens.find((token) => token.symbol === currency)?.decimals ?? decimalsOf[currency]
       }
 
+      /**
+       * The rate of a price. A stablecoin is one unit of its own currency while its price is within the tolerance of that, and
+       * where no source has one; not where sources contradict each other.
+       */
+      const rateIn = Effect.fnUntraced(function* (fiat: Fiat, token: PaymentCurrency) {
+        const { fresh, price } = prices.of(token)
+        const par = BigDecimal.make(1n, 0)
+        if (fiat === "USD" && stablecoins.has(token)) {
+          const difference = price === undefined ? undefined : BigDecimal.abs(BigDecimal.subtract(price, par))
+          const isNear =
+            difference === undefined ? fresh.length === 0 : !BigDecimal.greaterThan(difference, toleranceOf(token))
+          if (isNear) return par
+        }
+        return rateOf(yield* priceOf(fiat), yield* priceOf(token))
+      })
+
+      const priceIn = Effect.fnUntraced(function* (
+        mode: Mode,
+        { amount, currency: fiat }: { readonly amount: string; readonly currency: Fiat },
+        { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName }
+      ) {
+        const rate = yield* rateIn(fiat, currency)
+        const decimals = decimalsOn(mode, chain, currency)
+        const units = grossOf(BigDecimal.unsafeFromString(amount), rate, decimals)
+        if (units === 0n)
+          return yield* new RateUnavailable({ message: `${amount} ${fiat} is less than a unit of ${currency}` })
+        const charge = formatUnits(units, decimals)
+        const quote: QuoteObject = {
+          ...{ id: newQuoteId(), fromCurrency: fiat, toCurrency: currency, fromAmount: amount, toAmount: charge },
+          ...{ chargeAmount: charge, rate: formatUnits(rate.value, rate.scale), chain },
+          validUntil: iso((yield* Clock.currentTimeMillis) + validityMillis),
+          fees: { network: "0", service: "0" }
+        }
+        return { quote, units }
+      })
+
+      const feeOf = (
+        mode: Mode,
+        { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName },
+        fiat: Fiat
+      ) =>
+        Effect.map(networkFee(mode, { fromCurrency: currency, toCurrency: fiat, amount: "1" }, chain), (fee) =>
+          formatUnits(fee, decimalsOf[fiat])
+        )
+
       const lock = Effect.fnUntraced(function* (owner: Owner, quoteId: string, payment: Priced, now: number) {
         const stored = yield* Repo.byOwner(yield* Tx, owner, quoteId)
         if (stored === undefined) {
@@ -315,7 +386,11 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
         return refusal === undefined ? stored.id : yield* refusal
       })
 
-      return { create, lock, get: (owner, id) => Effect.map(Repo.byOwner(reader, owner, id), (one) => one?.quote) }
+      return {
+        ...{ create, lock, priceIn, feeOf },
+        keep: (owner, quote, now) => Repo.insert(owner, quote, now, now + validityMillis),
+        get: (owner, id) => Effect.map(Repo.byOwner(reader, owner, id), (one) => one?.quote)
+      }
     })
   )
 }

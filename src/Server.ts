@@ -12,6 +12,7 @@ import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { makeWithoutKey } from "./Http/withoutKey.ts"
+import { invoiceHandlers } from "./Invoices/Http.ts"
 import { inRanges } from "./lib/IpRange.ts"
 import { makePages } from "./Pages.ts"
 import { exceptionHandlers, refundHandlers } from "./Payments/decisions/Http.ts"
@@ -41,6 +42,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const { server } = yield* Settings
       const handlers: AllHandlers<typeof Api> = {
         payments: yield* paymentHandlers,
+        invoices: yield* invoiceHandlers,
         exceptions: yield* exceptionHandlers,
         refunds: yield* refundHandlers,
         ledger: yield* ledgerHandlers,

@@ -10,6 +10,7 @@ import { backupCommand } from "./commands/backup.ts"
 import type { CommandNames } from "./commands/commandLine.ts"
 import { config } from "./commands/config.ts"
 import { doctor } from "./commands/doctor.ts"
+import { invoicesCommand } from "./commands/invoices.ts"
 import { keys } from "./commands/keys.ts"
 import { ledgerCommand } from "./commands/ledger.ts"
 import { listen } from "./commands/listen.ts"
@@ -157,6 +158,7 @@ export const tilld = Command.make("tilld").pipe(
     keys,
     accountsCommand,
     loginCommand,
+    invoicesCommand,
     paymentsCommand,
     refundsCommand,
     ledgerCommand,
@@ -188,6 +190,7 @@ export const commandNames: CommandNames = {
     config: namesOf(config),
     keys: namesOf(keys),
     accounts: namesOf(accountsCommand),
+    invoices: namesOf(invoicesCommand),
     payments: namesOf(paymentsCommand),
     refunds: namesOf(refundsCommand),
     webhooks: namesOf(webhooksCommand),

@@ -9,6 +9,7 @@ import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
+import { Invoices } from "./Invoices.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { refuseLost, refuseMissingFolder } from "./Payments/addresses/lostDatabase.ts"
 import { Uncollected } from "./Payments/addresses/Uncollected.ts"
@@ -40,6 +41,7 @@ export const workers = Effect.gen(function* () {
   const limits = yield* RateLimits
   const idempotency = yield* Idempotency
   const requestLog = yield* RequestLog
+  const invoices = yield* Invoices
   const housekeeping = yield* Housekeeping
   const uncollected = yield* Uncollected
   const refunds = yield* refundLookup
@@ -59,6 +61,7 @@ export const workers = Effect.gen(function* () {
       limits.run,
       idempotency.run,
       requestLog.run,
+      invoices.run,
       housekeeping.run,
       uncollected.run,
       refunds.run,

@@ -27,6 +27,7 @@ const rooms = [
   "Housekeeping",
   "Backup",
   "Books",
+  "Invoices",
   "Payments/decisions",
   "Payments",
   "Payments/addresses",

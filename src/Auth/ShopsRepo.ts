@@ -13,7 +13,7 @@ const fromRow = ({ frame_origins, ...texts }: Row): Shop => ({
   frameOrigins: frame_origins.split(" ").filter((origin) => origin !== "")
 })
 
-const columnOf = (part: (typeof shopTexts)[number]) => (part === "minimumUsd" ? "minimum_usd" : part)
+const columnOf = (part: (typeof shopTexts)[number]) => part.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 const selected = shopTexts.map((part) => `${columnOf(part)} AS ${part}`).join(", ")
 
 /** How the checkout of an account looks. */

@@ -78,6 +78,10 @@ export const changeShop = operation({
       about: "What a payment must be worth, where its price is known: less is refused",
       value: "USD"
     }),
+    invoiceRefs: part("be repeat", Schema.compose(Schema.Lowercase, Schema.Literal("repeat"), { strict: false }), {
+      about: "Whether several invoices may have one merchantRef, as of an order that is paid again",
+      value: "repeat"
+    }),
     frameOrigins: withFlag(
       maybe(
         Schema.Array(

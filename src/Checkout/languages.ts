@@ -1,13 +1,13 @@
+import { type Language, languages } from "../Domain/Invoice.ts"
+
+export { type Language, languages } from "../Domain/Invoice.ts"
+
 import { english } from "./english.ts"
 import { french } from "./french.ts"
 import { german } from "./german.ts"
 import { portuguese } from "./portuguese.ts"
 import { spanish } from "./spanish.ts"
 import type { Texts } from "./Texts.ts"
-
-/** The languages of the checkout, as BCP 47 tags, in the order of the page's links. */
-export const languages = ["en", "es", "de", "fr", "pt"] as const
-export type Language = (typeof languages)[number]
 
 export const checkoutTexts: Readonly<Record<Language, Texts>> = {
   en: english,

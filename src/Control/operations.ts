@@ -14,6 +14,7 @@ import type { Networks } from "../Chains/providers/Networks.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../Chains/repairOperations.ts"
 import type { Chains } from "../Chains.ts"
 import type { Outbox } from "../Events/Outbox.ts"
+import { cancelOpenInvoice, listInvoices, showInvoice } from "../Invoices/invoiceOperations.ts"
 import { listAudit } from "../Operations/auditOperation.ts"
 import type { AnyOperation, Needs } from "../Operations/operation.ts"
 import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
@@ -67,6 +68,7 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[listAlerts, showAlertSecret, testAlert],
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
+  ...[listInvoices, showInvoice, cancelOpenInvoice],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, refundMoney],
   ...[listRefunds, dropUnmade, owedRefunds, beginRefunds, accountRefunds],
   showLedger,

@@ -1,9 +1,10 @@
-import { JSONSchema, type SchemaAST } from "effect"
+import { JSONSchema, Schema, type SchemaAST } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { errorBody, errorCodes, unauthorizedBody } from "../Domain/ApiError.ts"
 import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
 import { delaysInWords } from "../Domain/DeliveryObject.ts"
 import { EventKind, isStatusEventKind, type StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
+import { InvoiceEvent, InvoiceEventKind } from "../Domain/Invoice.ts"
 import { expiryRule } from "../Domain/Payment.ts"
 import { exampleEvent } from "./examples.ts"
 import {
@@ -155,7 +156,12 @@ const narrowed: Readonly<
   "payment.failed": { status: "failed", required: ["failureReason"] }
 }
 
+const isOfInvoice = Schema.is(InvoiceEventKind)
+
 const schemaOf = (kind: EventKind): JsonSchema => {
+  if (isOfInvoice(kind)) {
+    return { allOf: [refer("schemas", "InvoiceEvent"), { properties: { event: { const: kind } } }] }
+  }
   if (!isStatusEventKind(kind)) {
     const required = kind === "payment.exception" ? ["exception"] : kind === "refund.final" ? ["refund"] : []
     return { allOf: [refer("schemas", "WebhookEvent"), { properties: { event: { const: kind } }, required }] }
@@ -258,6 +264,7 @@ export const makeDocument = (installation: Installation): OpenApiDocument => {
     )
   const paths = operations(toJsonSchema)
   toJsonSchema(WebhookEvent.ast)
+  toJsonSchema(InvoiceEvent.ast)
   for (const code of errorCodes) toJsonSchema((code === "UNAUTHORIZED" ? unauthorizedBody : errorBody(code)).ast)
   const closed = requestSchemas(paths)
   const schemas = Object.entries(definitions).map(([name, schema]) => {

@@ -18,6 +18,12 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   REQUEST_TIMEOUT: "Headers took longer than 10 seconds to arrive, or the whole request longer than 15.",
   DUPLICATE_MERCHANT_REF:
     "A payment has this `merchantRef` already; a reference can never be used again. `details.paymentId` is that payment.",
+  DUPLICATE_INVOICE_REF:
+    "An invoice has this `merchantRef` already. `details.invoiceId` is that invoice. The account may let invoices repeat a reference: `tilld accounts shop --invoice-refs repeat`.",
+  INVOICE_NOT_OPEN:
+    "The invoice has ended, or money was seen for it. `details` has its status, and the message says what to do.",
+  CHOICE_UNAVAILABLE:
+    "The price cannot be converted to what was chosen: no fresh price is known. Nothing was made. `details.available` is what can be chosen now.",
   PAYMENT_NOT_PENDING:
     "The payment has ended, and cannot be cancelled. `details` has its status, and the message says what to do.",
   ROTATION_UNDER_WAY:

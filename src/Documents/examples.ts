@@ -1,10 +1,19 @@
+import { Schema } from "effect"
 import type { DeliveryObject } from "../Domain/DeliveryObject.ts"
-import type { AccountedPayment, EventKind, WebhookEvent } from "../Domain/Event.ts"
+import type { AccountedPayment, EventKind, PaymentEventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
+import {
+  type InvoiceEvent,
+  InvoiceEventKind,
+  type InvoiceObject,
+  InvoiceStatus,
+  invoiceEventOf
+} from "../Domain/Invoice.ts"
 import type { LedgerRow } from "../Domain/LedgerRow.ts"
 import type { PaymentObject } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { RefundObject } from "../Domain/Refund.ts"
+import type { CreateInvoiceBody } from "../Invoices/Api.ts"
 import type { CreatePaymentBody, CurrencyList, PaymentPage } from "../Payments/Api.ts"
 import type { RefundBody, ResolveBody } from "../Payments/decisions/Api.ts"
 import type { CreateQuoteBody } from "../Quotes/Api.ts"
@@ -154,7 +163,7 @@ const ledgerRow: LedgerRow = {
 }
 
 /** Of each kind of event, with the payment in its state at the time. */
-const dataOf: Readonly<Record<EventKind, readonly [data: AccountedPayment, at: string]>> = {
+const dataOf: Readonly<Record<PaymentEventKind, readonly [data: AccountedPayment, at: string]>> = {
   "payment.created": [examplePayment, examplePayment.createdAt],
   "payment.detecting": [detecting, "2026-01-31T12:06:00.000Z"],
   "payment.updated": [partPaid, "2026-01-31T12:06:08.000Z"],
@@ -165,12 +174,56 @@ const dataOf: Readonly<Record<EventKind, readonly [data: AccountedPayment, at: s
   "refund.final": [sentBack, final.changedAt]
 }
 
-export const exampleEvent = (kind: EventKind): WebhookEvent => {
+const isOfInvoice = Schema.is(InvoiceEventKind)
+
+export const exampleEvent = (kind: EventKind): WebhookEvent | InvoiceEvent => {
+  const id = "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi"
+  if (isOfInvoice(kind)) {
+    const status = InvoiceStatus.literals.find((one) => invoiceEventOf(one) === kind) ?? "open"
+    return { id, event: kind, createdAt: examplePayment.createdAt, data: { ...exampleInvoice, status } }
+  }
   const [data, createdAt] = dataOf[kind]
   const about =
     kind === "payment.exception" ? { exception: lateMoney } : kind === "refund.final" ? { refund: final } : {}
-  return { id: "evt_AZwT7J4A3Jm2Xc6nVb0sQw9eRt7yUi", event: kind, createdAt, data, ...about }
+  return { id, event: kind, createdAt, data, ...about }
 }
+
+const createInvoice: typeof CreateInvoiceBody.Encoded = {
+  price: { amount: "25.00", currency: "EUR" },
+  merchantRef: "order-1"
+}
+
+const createInvoiceInFull: typeof CreateInvoiceBody.Encoded = {
+  price: { amount: "25.00", currency: "EUR" },
+  merchantRef: "order-2",
+  currencies: ["USDC-base", "USDC-polygon", "ETH-ethereum"],
+  expiresIn: 7200,
+  metadata: { cart: 7 },
+  redirectUrl: "https://shop.example.com/orders/2",
+  webhookUrl: "https://shop.example.com/tilld",
+  language: "de"
+}
+
+const exampleInvoice: InvoiceObject = {
+  id: "inv_AZwT7J4ARk2LbN8sVq5wXc3mHt7yUi",
+  merchantRef: "order-1",
+  price: { amount: "25.00", currency: "EUR" },
+  status: "open",
+  currencies: ["USDC-base", "USDC-polygon"],
+  createdAt: examplePayment.createdAt,
+  expiresAt: examplePayment.expiresAt,
+  metadata: {},
+  checkoutUrl: "https://pay.example.com/pay/AZwT7J4AZt5rMc9dKx2vQb7nLf3wEs",
+  payments: []
+}
+
+const invoicePayment: PaymentObject = {
+  ...examplePayment,
+  checkoutUrl: exampleInvoice.checkoutUrl,
+  invoice: { id: exampleInvoice.id, merchantRef: "order-1", price: exampleInvoice.price }
+}
+
+const chosen: InvoiceObject = { ...exampleInvoice, payment: examplePayment.id, payments: [invoicePayment] }
 
 const createPayment: typeof CreatePaymentBody.Encoded = {
   merchantRef: "order-1",
@@ -316,6 +369,23 @@ export const operationExamples = {
   "payments.cancel": {
     request: only({}, "No fields"),
     answers: { 200: only(cancelled, "It has ended") }
+  },
+  "invoices.create": {
+    request: {
+      minimal: { summary: "25 EUR", value: createInvoice },
+      full: { summary: "Everything that can be asked for", value: createInvoiceInFull }
+    },
+    answers: { 201: only(exampleInvoice, "The invoice, with the page to send the customer to") }
+  },
+  "invoices.get": { answers: { 200: only(chosen, "The customer has chosen") } },
+  "invoices.list": { answers: { 200: only({ data: [exampleInvoice], cursor: null }, "One invoice") } },
+  "invoices.choose": {
+    request: only({ currency: "USDC", chain: "base" }, "USDC on base"),
+    answers: { 200: only(chosen, "With the payment, and the address to pay to") }
+  },
+  "invoices.cancel": {
+    request: only({}, "No fields"),
+    answers: { 200: only({ ...exampleInvoice, status: "cancelled" }, "It has ended") }
   },
   "exceptions.list": {
     answers: { 200: only({ data: [lateMoney], cursor: null }, "Money that came too late") }

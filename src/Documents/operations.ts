@@ -279,7 +279,7 @@ const codesOf = (declared: ReadonlyArray<ErrorCode>, keyed: boolean, takesBody: 
 /** Headers of a response, in addition to those that all have. */
 const extraHeaders = (id: OperationId, takesBody: boolean, mayBeKept: boolean) => ({
   always: [
-    ...(id === "payments.create" ? (["Location"] satisfies ReadonlyArray<HeaderName>) : []),
+    ...(id === "payments.create" || id === "invoices.create" ? (["Location"] satisfies ReadonlyArray<HeaderName>) : []),
     ...(mayBeKept ? (["ETag"] satisfies ReadonlyArray<HeaderName>) : [])
   ],
   sometimes: takesBody ? (["Idempotent-Replayed"] satisfies ReadonlyArray<HeaderName>) : []

@@ -47,6 +47,29 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
     description:
       "Ends an open payment at once, with `failureReason` `cancelled` and its event: it is `expired`, or `failed` where money has come for it, which becomes an exception (`underpaid`). The address stays watched: money that was on its way, or comes later, is in `exceptions`. Cancelling it again returns the same payment."
   },
+  "invoices.create": {
+    summary: "Create an invoice",
+    description:
+      "A price in fiat money. Send the customer to `checkoutUrl`: there they choose what to pay in, which makes an ordinary payment at the rate of that moment. Where `currencies` has one entry it is chosen at once."
+  },
+  "invoices.get": {
+    summary: "Get an invoice",
+    description: "An invoice of the key's account and mode, with the payments of its choices."
+  },
+  "invoices.list": {
+    summary: "List invoices",
+    description: "Newest first. Filters can be combined. Pass `cursor` to get the next page, until it is null."
+  },
+  "invoices.choose": {
+    summary: "Choose what an invoice is paid in",
+    description:
+      "What a customer does on the page: makes a payment with its own address. Its rate holds for an hour, and no longer than the invoice. Another choice is possible until money was seen: it cancels the payment before. The same choice again returns the payment that is there."
+  },
+  "invoices.cancel": {
+    summary: "Cancel an invoice",
+    description:
+      "Ends an open invoice and its open payment at once. Money that has come for that, or still comes, is an exception of the payment. Cancelling it again returns the same invoice."
+  },
   "exceptions.list": {
     summary: "List exceptions",
     description:
@@ -155,6 +178,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
 
 export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>, string>> = {
   payments: "Create payments and follow their status.",
+  invoices: "Ask for a price, and let the customer choose what to pay in.",
   exceptions: "Money that fits no payment: look at it, and decide on it.",
   refunds: "Money that goes back to customers, and what the chain shows of it.",
   ledger: "Each movement of money, with its worth at that moment.",
@@ -166,7 +190,30 @@ export const groupTexts: Readonly<Record<HttpApiGroup.HttpApiGroup.Name<Groups>,
   documents: "This API for programs. No key is needed."
 }
 
+const named = "`data` is the invoice. Sent only to endpoints that name this kind, never to a `webhookUrl`."
+
 export const eventTexts: Readonly<Record<EventKind, Text>> = {
+  "invoice.created": { summary: "An invoice was created", description: `\`data.status\` is \`open\`. ${named}` },
+  "invoice.processing": {
+    summary: "Money was seen for an invoice",
+    description: `\`data.status\` is \`processing\`. ${named}`
+  },
+  "invoice.paid": {
+    summary: "An invoice is paid",
+    description: `\`data.status\` is \`paid\`: one of its payments is confirmed, or its money was accepted. ${named}`
+  },
+  "invoice.expired": {
+    summary: "An invoice was not paid in time",
+    description: `\`data.status\` is \`expired\`. ${named}`
+  },
+  "invoice.failed": {
+    summary: "The payment of an invoice failed",
+    description: `\`data.status\` is \`failed\`: its payment says why. ${named}`
+  },
+  "invoice.cancelled": {
+    summary: "An invoice was cancelled",
+    description: `\`data.status\` is \`cancelled\`. ${named}`
+  },
   "payment.created": {
     summary: "A payment was created",
     description: "`data.status` is `pending`."

@@ -4,6 +4,7 @@ import { idPattern, text } from "../lib/annotations.ts"
 import type { QuotaExceeded } from "./Account.ts"
 import { ChainName } from "./Chain.ts"
 import { PaymentCurrency } from "./Currency.ts"
+import { InvoiceStatus } from "./Invoice.ts"
 import { PaymentStatus } from "./Payment.ts"
 
 /** The body of a response with its HTTP status. A status given to `addSuccess` would drop the schema's identifier. */
@@ -33,6 +34,8 @@ export const statusOf = {
   METHOD_NOT_ALLOWED: 405,
   REQUEST_TIMEOUT: 408,
   DUPLICATE_MERCHANT_REF: 409,
+  DUPLICATE_INVOICE_REF: 409,
+  INVOICE_NOT_OPEN: 409,
   PAYMENT_NOT_PENDING: 409,
   IDEMPOTENCY_KEY_IN_USE: 409,
   ROTATION_UNDER_WAY: 409,
@@ -61,6 +64,7 @@ export const statusOf = {
   OVERLOADED: 503,
   STORE_UNAVAILABLE: 503,
   RATE_UNAVAILABLE: 503,
+  CHOICE_UNAVAILABLE: 503,
   WALLET_NOT_CONFIGURED: 503,
   QUOTA_EXCEEDED: 507
 } as const
@@ -101,6 +105,7 @@ export const quotaExceeded = ({ message }: QuotaExceeded) => new ApiError({ code
 
 const whereFound = {
   payment: "its id begins with pay_, and GET /v1/payments?merchantRef= finds one by your reference",
+  invoice: "its id begins with inv_, and GET /v1/invoices?merchantRef= finds one by your reference",
   exception: "GET /v1/exceptions lists them",
   refund: "GET /v1/refunds lists them",
   delivery: "GET /v1/deliveries lists them",
@@ -129,6 +134,11 @@ const details = {
     })
   ).annotations({ description: "Every problem at once, at most 101." }),
   DUPLICATE_MERCHANT_REF: Schema.Struct({ paymentId: text("The payment that has the reference.", idPattern("pay")) }),
+  DUPLICATE_INVOICE_REF: Schema.Struct({ invoiceId: text("The invoice that has the reference.", idPattern("inv")) }),
+  INVOICE_NOT_OPEN: Schema.Struct({ status: InvoiceStatus.annotations({ description: "The status it has." }) }),
+  CHOICE_UNAVAILABLE: Schema.Struct({
+    available: Schema.Array(Schema.String).annotations({ description: "What can be chosen now." })
+  }),
   PAYMENT_NOT_PENDING: Schema.Struct({ status: PaymentStatus.annotations({ description: "The status it has." }) }),
   QUOTE_MISMATCH: Schema.Struct({
     chain: ChainName,

@@ -57,8 +57,9 @@ export const DeliveryObject = Schema.Struct({
   id: text("Identifier of the delivery.", idPattern("dlv")),
   event: text("The event that it delivers. The same at every endpoint.", idPattern("evt")),
   kind: EventKind.annotations({ description: "What the event tells." }),
-  payment: text("The payment that it tells of.", idPattern("pay")),
-  merchantRef: text("Your own reference of the payment."),
+  payment: maybe(text("The payment that it tells of.", idPattern("pay"))),
+  invoice: maybe(text("The invoice that it tells of, where it is no payment.", idPattern("inv"))),
+  merchantRef: text("Your own reference of the payment or invoice; of an invoice without one, its id."),
   endpoint: maybe(text("The endpoint that it goes to. Absent for a payment's own `webhookUrl`.", idPattern("wh"))),
   url: text("Where the last attempt went; before the first one, where it will go.", { format: "uri" }),
   status: DeliveryStatus.annotations({

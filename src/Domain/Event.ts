@@ -6,6 +6,7 @@ import { ChainName } from "./Chain.ts"
 import type { PaymentException } from "./Exception.ts"
 import { ExceptionObject, toExceptionObject } from "./ExceptionObject.ts"
 import { EventId } from "./Ids.ts"
+import { InvoiceEventKind } from "./Invoice.ts"
 import { type Payment, PaymentObject, type PaymentStatus } from "./Payment.ts"
 import { ReceiptKind, type ShownReceipt } from "./Receipt.ts"
 import { type Refund, RefundObject, refundObject } from "./Refund.ts"
@@ -134,13 +135,17 @@ export const StatusEventKind = Schema.Literal(
 )
 export type StatusEventKind = typeof StatusEventKind.Type
 
-/** All kinds. One that reports no new status is sent only to endpoints that name it. */
-export const EventKind = Schema.Literal(
+/** The kinds that are about a payment. One that reports no new status is sent only to endpoints that name it. */
+export const PaymentEventKind = Schema.Literal(
   ...StatusEventKind.literals,
   "payment.updated",
   "payment.exception",
   "refund.final"
 )
+export type PaymentEventKind = typeof PaymentEventKind.Type
+
+/** All kinds. */
+export const EventKind = Schema.Literal(...PaymentEventKind.literals, ...InvoiceEventKind.literals)
 export type EventKind = typeof EventKind.Type
 
 export const isStatusEventKind: (kind: EventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
@@ -152,7 +157,7 @@ export const statusEventOf = (status: PaymentStatus): StatusEventKind =>
 /** The body of a webhook request. It is serialised once, stored, and every attempt sends those bytes. */
 export const WebhookEvent = Schema.Struct({
   id: text("Identifier of the event. It can come more than once: skip the ids that you know.", idPattern("evt")),
-  event: EventKind.annotations({ description: "What happened." }),
+  event: PaymentEventKind.annotations({ description: "What happened." }),
   createdAt: timestamp("When it happened"),
   data: AccountedPayment,
   exception: maybe(ExceptionObject),

@@ -6,6 +6,8 @@ const id = <const Prefix extends string, const Brand extends string>(prefix: Pre
 
 export const PaymentId = id("pay", "PaymentId")
 export type PaymentId = typeof PaymentId.Type
+export const InvoiceId = id("inv", "InvoiceId")
+export type InvoiceId = typeof InvoiceId.Type
 export const QuoteId = id("quote", "QuoteId")
 export type QuoteId = typeof QuoteId.Type
 export const RefundId = id("ref", "RefundId")
@@ -74,6 +76,9 @@ const timedToken = (at: number): string => {
 /** An id that begins with the time, `at` in Unix milliseconds, as do the ids of the payment's events. */
 export const newPaymentId = (at: number): PaymentId => PaymentId.make(`pay_${timedToken(at)}`, true)
 
+/** The same of an invoice. */
+export const newInvoiceId = (at: number): InvoiceId => InvoiceId.make(`inv_${timedToken(at)}`, true)
+
 /** The secret in the address of a payment's checkout page. It begins with the time as well, and tells nothing of the id. */
 export const newCheckoutToken = (at: number): CheckoutToken => CheckoutToken.make(timedToken(at), true)
 
@@ -90,12 +95,12 @@ export const newSessionId = (): SessionId => SessionId.make(`ses_${randomToken()
 const derived = (...parts: ReadonlyArray<string>): string => hash("sha256", parts.join("\n"), "base64url").slice(0, 22)
 
 /**
- * The `ordinal`-th event of its kind for a payment. Derived, not drawn, so that a database restored from an older copy
+ * The `ordinal`-th event of its kind for a payment or an invoice. Derived, not drawn, so that a database restored from an older copy
  * repeats the ids that receivers have already seen.
  *
  * @param said content that goes with the id: of a decision, which may be another one after a restore
  */
-export const eventId = (payment: PaymentId, kind: string, ordinal: number, said?: string): EventId =>
+export const eventId = (payment: PaymentId | InvoiceId, kind: string, ordinal: number, said?: string): EventId =>
   EventId.make(
     `evt_${payment.slice(4, 12)}${derived(payment, kind, String(ordinal), ...(said === undefined ? [] : [said]))}`,
     true

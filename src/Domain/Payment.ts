@@ -1,8 +1,8 @@
 import { Data, Duration, Schema } from "effect"
 import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
-import { decimalsOf, PaymentCurrency } from "./Currency.ts"
-import type { AccountId, CheckoutToken, PaymentId, QuoteId } from "./Ids.ts"
+import { decimalsOf, Fiat, PaymentCurrency } from "./Currency.ts"
+import type { AccountId, CheckoutToken, InvoiceId, PaymentId, QuoteId } from "./Ids.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
 export type PaymentStatus = typeof PaymentStatus.Type
@@ -24,6 +24,15 @@ export interface OfferedToken {
   /** EIP-55 form. */
   readonly contract: string
   readonly decimals: number
+}
+
+/** The invoice that a payment is a choice of. */
+export interface PricedInvoice {
+  readonly id: InvoiceId
+  /** The secret in the address of its page: never logged. */
+  readonly checkoutToken: CheckoutToken
+  readonly merchantRef: string | undefined
+  readonly price: { readonly amount: string; readonly currency: Fiat }
 }
 
 /** A payment as the store keeps it. Amounts in base units, times in Unix milliseconds. */
@@ -67,6 +76,7 @@ export interface Payment {
   readonly webhookUrl: string | undefined
   readonly redirectUrl: string | undefined
   readonly quoteId: QuoteId | undefined
+  readonly invoice: PricedInvoice | undefined
   /** The worth of `amount` in USD when the payment was created, a decimal; undefined where no price was known. */
   readonly usdValue: string | undefined
   /** The sum of canonical, on-time receipts in the currency and on the chain asked for. Fixed once ended, reorgs apart. */
@@ -165,7 +175,14 @@ export const PaymentObject = Schema.Struct({
       { pattern: "^ethereum:0x[0-9a-fA-F]{40}@[0-9]+[/?]" }
     )
   ),
-  amountRemaining: maybe(baseUnits("What is still missing, while only a part has come", "^[1-9][0-9]*$"))
+  amountRemaining: maybe(baseUnits("What is still missing, while only a part has come", "^[1-9][0-9]*$")),
+  invoice: maybe(
+    Schema.Struct({
+      id: text("Identifier of the invoice.", idPattern("inv")),
+      merchantRef: maybe(text("Your reference of the invoice.")),
+      price: Schema.Struct({ amount: text("A decimal."), currency: Fiat })
+    }).annotations({ description: "The invoice that a customer's choice made this payment of." })
+  )
 }).annotations({
   identifier: "Payment",
   description: "A payment. Fields that do not apply yet are absent, never null."
@@ -208,6 +225,9 @@ export interface CreatePayment {
   readonly webhookUrl?: string | undefined
   /** An absolute URL, https or http on localhost; https in live mode. */
   readonly redirectUrl?: string | undefined
+  /** The invoice that it is a choice of, and when it ends then, Unix milliseconds. */
+  readonly invoice?: PricedInvoice | undefined
+  readonly expiresAt?: number | undefined
   /** As it was given: `Quotes.lock` checks whether there is such a quote. */
   readonly quoteId?: string | undefined
 }

@@ -74,12 +74,24 @@ export const Shop = Schema.Struct({
   timezone: maybe(TimeZone),
   currency: maybe(Fiat),
   minimumUsd: maybe(MinimumUsd),
+  /** Several invoices may have one `merchantRef`, as shop systems that repeat an order's number need it. */
+  invoiceRefs: maybe(Schema.Literal("repeat")),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type
 
 /** The parts that are one text each. */
-export const shopTexts = ["name", "accent", "logo", "website", "contact", "timezone", "currency", "minimumUsd"] as const
+export const shopTexts = [
+  "name",
+  "accent",
+  "logo",
+  "website",
+  "contact",
+  "timezone",
+  "currency",
+  "minimumUsd",
+  "invoiceRefs"
+] as const
 
 /** An account that has not changed anything. */
 export const plainShop: Shop = { frameOrigins: [] }

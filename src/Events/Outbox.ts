@@ -1,6 +1,6 @@
 /**
 /**
- * The transactional outbox: stores the event of each payment's new state, and of each exception's, with its webhook
+ * The transactional outbox: stores the event of each payment's or invoice's new state, and of each exception's, with its webhook
  * deliveries, in the transaction that stores the change. An event is therefore never lost and never reports what was rolled
  * back. Called by `Payments.create` and `storeTransitions`; the event streams listen here.
  */
@@ -8,7 +8,7 @@ import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import {
   type AccountedPayment,
-  type EventKind,
+  type PaymentEventKind,
   type ShownExceptions,
   statusEventOf,
   type WebhookEvent,
@@ -16,7 +16,8 @@ import {
 } from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import { toExceptionObject } from "../Domain/ExceptionObject.ts"
-import { eventId, type PaymentId } from "../Domain/Ids.ts"
+import { EventId, eventId, type InvoiceId, type PaymentId } from "../Domain/Ids.ts"
+import { type InvoiceEvent, type InvoiceWithPayments, invoiceEventOf } from "../Domain/Invoice.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { type Refund, refundObject } from "../Domain/Refund.ts"
 import { iso } from "../lib/moment.ts"
@@ -24,7 +25,7 @@ import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
-import { paymentObject } from "./paymentObject.ts"
+import { invoiceObject, paymentObject } from "./paymentObject.ts"
 
 /** What an event contains in addition to the payment. */
 export interface EventExtras extends ShownExceptions {
@@ -50,14 +51,16 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     readonly publish: (
       payment: Payment,
       at: number,
-      kind?: EventKind,
+      kind?: PaymentEventKind,
       extras?: EventExtras
     ) => Effect.Effect<AccountedPayment, StoreUnavailable, Tx>
+    /** The same of the status that an invoice has now. */
+    readonly publishInvoice: (of: InvoiceWithPayments, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
-     * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment, have
+     * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment or invoice, have
      * been committed.
      */
-    readonly listen: (to: Owner | PaymentId) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+    readonly listen: (to: Owner | PaymentId | InvoiceId) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -67,13 +70,32 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       const settings = yield* Settings
       const listeners = makeListeners()
 
+      /** Stores the event of a payment or an invoice, and its deliveries. */
+      const store = Effect.fnUntraced(function* (
+        subject: Owner & { readonly id: PaymentId | InvoiceId },
+        event: WebhookEvent | InvoiceEvent,
+        webhookUrl: string | undefined,
+        at: number
+      ) {
+        const tx = yield* Tx
+        const { account, id: about, mode } = subject
+        const id = EventId.make(event.id, true)
+        yield* tx.run(
+          "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+          [id, account, mode, about, event.event, JSON.stringify(event), at]
+        )
+        listeners.changed(subject)
+        tx.afterCommit(listeners.wake)
+        const deliveries = yield* enqueue({ id, account, mode, paymentId: about, kind: event.event }, webhookUrl, at)
+        if (deliveries > 0) yield* ring
+      })
+
       const publish = Effect.fnUntraced(function* (
         payment: Payment,
         at: number,
-        kind: EventKind = statusEventOf(payment.status),
+        kind: PaymentEventKind = statusEventOf(payment.status),
         extras: EventExtras = nothing
       ) {
-        const tx = yield* Tx
         const { exception, isDecision, refund } = extras
         const [about] = exception === undefined ? [] : toExceptionObject(exception)
         const id =
@@ -91,19 +113,19 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
           ...(about === undefined ? {} : { exception: about }),
           ...(refund === undefined ? {} : { refund: refundObject(refund) })
         }
-        yield* tx.run(
-          "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-          [id, payment.account, payment.mode, payment.id, kind, JSON.stringify(event), at]
-        )
-        const { account, mode } = payment
-        listeners.changed(payment)
-        tx.afterCommit(listeners.wake)
-        const deliveries = yield* enqueue({ id, account, mode, paymentId: payment.id, kind }, payment.webhookUrl, at)
-        if (deliveries > 0) yield* ring
+        yield* store(payment, event, payment.webhookUrl, at)
         return data
       })
 
-      return { publish, listen: listeners.listen }
+      const publishInvoice = (of: InvoiceWithPayments, at: number) => {
+        const { changes, id, status } = of.invoice
+        const kind = invoiceEventOf(status)
+        const data = invoiceObject(of, settings)
+        const event: InvoiceEvent = { id: eventId(id, kind, changes), event: kind, createdAt: iso(at), data }
+        return store(of.invoice, event, undefined, at)
+      }
+
+      return { publish, publishInvoice, listen: listeners.listen }
     })
   )
 }
@@ -124,7 +146,7 @@ const saidOf = ({ amount, decisionTx, note, refunds, sentBack, status }: Payment
 /** The listeners of each owner and of single payments. */
 const makeListeners = () => {
   const bells = new Map<string, Set<Queue.Queue<void>>>()
-  const nameOf = (to: Owner | PaymentId) => (typeof to === "string" ? to : `${to.mode} ${to.account}`)
+  const nameOf = (to: Owner | PaymentId | InvoiceId) => (typeof to === "string" ? to : `${to.mode} ${to.account}`)
   // A transaction that is rolled back may leave a name here: its listeners wake for nothing, which does no harm.
   const changed = new Set<string>()
 
@@ -138,13 +160,13 @@ const makeListeners = () => {
     })
 
   return {
-    changed: (payment: Payment) => void changed.add(nameOf(payment)).add(payment.id),
+    changed: (of: Owner & { readonly id: PaymentId | InvoiceId }) => void changed.add(nameOf(of)).add(of.id),
     /** One function for all, so that a group of commands calls it once. */
     wake: () => {
       for (const name of changed) for (const bell of bells.get(name) ?? []) bell.unsafeOffer(undefined)
       changed.clear()
     },
-    listen: (to: Owner | PaymentId) => {
+    listen: (to: Owner | PaymentId | InvoiceId) => {
       const name = nameOf(to)
       const bell = Effect.acquireRelease(
         Effect.tap(Queue.sliding<void>(1), (made) => add(name, made)),
@@ -156,7 +178,7 @@ const makeListeners = () => {
 }
 
 // Never counted by the events, which are deleted when they are old: an id is never used twice.
-const ordinalOf = (payment: Payment, kind: EventKind) => {
+const ordinalOf = (payment: Payment, kind: PaymentEventKind) => {
   // A payment is created once; the other kinds can come again after a reorg.
   if (kind === "payment.created") return Effect.succeed(0)
   if (kind === "payment.updated") return Effect.succeed(payment.updates)

@@ -7,7 +7,8 @@
 import { remaining } from "../Domain/Amount.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/Event.ts"
-import { decimalsOfPayment, isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
+import { type InvoiceObject, type InvoiceWithPayments, invoiceFields, pageOfInvoice } from "../Domain/Invoice.ts"
+import { decimalsOfPayment, isEnded, type Payment, type PaymentObject, type PricedInvoice } from "../Domain/Payment.ts"
 import { iso } from "../lib/moment.ts"
 import { wellFormedJson } from "../lib/text.ts"
 import type { SettingsShape } from "../Settings.ts"
@@ -25,8 +26,8 @@ const paymentUri = (payment: Payment, chainId: number | undefined, units: bigint
 }
 
 /** The address of a payment's checkout page: a secret of the payer and the merchant. */
-const checkoutUrl = ({ checkoutToken }: Payment, { server }: PaymentTerms): string =>
-  `${server.publicUrl}/pay/${checkoutToken}`
+const checkoutUrl = (payment: Payment, { server }: PaymentTerms): string =>
+  pageOfInvoice(payment.invoice ?? payment, server.publicUrl)
 
 /** A payment as its merchant sees it. */
 export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObject => {
@@ -58,9 +59,22 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
     ...(chainId === undefined ? {} : { chainId }),
     decimals: decimalsOfPayment(payment),
     ...(uri === undefined ? {} : { paymentUri: uri }),
-    ...(status === "detecting" && due > 0n ? { amountRemaining: due.toString() } : {})
+    ...(status === "detecting" && due > 0n ? { amountRemaining: due.toString() } : {}),
+    ...(payment.invoice === undefined ? {} : { invoice: invoiceOf(payment.invoice) })
   }
 }
+
+const invoiceOf = ({ id, merchantRef, price }: PricedInvoice) => ({
+  id,
+  ...(merchantRef === undefined ? {} : { merchantRef }),
+  price
+})
+
+/** An invoice as its merchant sees it. */
+export const invoiceObject = ({ invoice, payments }: InvoiceWithPayments, terms: PaymentTerms): InvoiceObject => ({
+  ...invoiceFields(invoice, terms.server.publicUrl),
+  payments: payments.map((payment) => paymentObject(payment, terms))
+})
 
 /** The same with its exceptions, as the API returns it. */
 export const accountedObject = ({ payment, ...exceptions }: Accounted, terms: PaymentTerms): AccountedPayment => ({

@@ -37,7 +37,8 @@ const invisibleIn = (text: unknown): string | undefined => {
   return name && `not have the character U+${name}, which cannot be seen: leave it out`
 }
 
-const merchantRef = (about: string) =>
+/** A reference of the merchant's. `about`: of what. */
+export const merchantRefField = (about: string) =>
   must(
     "be a string of 1 to 128 printable characters",
     Schema.transform(
@@ -65,18 +66,22 @@ const Amount = Schema.transform(
 
 const isFiat = Schema.is(Fiat)
 
-const Currency = must(`be ${alternatives(PaymentCurrency.literals)}; MATIC is quoted, not taken`, PaymentCurrency, {
-  about: "The token to be paid in",
-  log: "shown",
-  wrong: (value) =>
-    isFiat(value) ? `be a token: POST /v1/quotes converts ${value}, and its quoteId locks the rate` : undefined
-})
-const Chain = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
+export const PayableField = must(
+  `be ${alternatives(PaymentCurrency.literals)}; MATIC is quoted, not taken`,
+  PaymentCurrency,
+  {
+    about: "The token to be paid in",
+    log: "shown",
+    wrong: (value) =>
+      isFiat(value) ? `be a token: POST /v1/quotes converts ${value}, and its quoteId locks the rate` : undefined
+  }
+)
+export const ChainToPayOn = must(`be ${alternatives(ChainName.literals)}`, ChainName, {
   about: "The chain to be paid on",
   log: "shown"
 })
 
-const ExpiresIn = must(expiryRule, Schema.Number.pipe(Schema.int(), Schema.between(...expiryBounds)), {
+export const ExpiresInField = must(expiryRule, Schema.Number.pipe(Schema.int(), Schema.between(...expiryBounds)), {
   about: "How long there is to pay",
   byDefault: paymentDefaults.expiresIn,
   log: "shown"
@@ -85,7 +90,7 @@ const ExpiresIn = must(expiryRule, Schema.Number.pipe(Schema.int(), Schema.betwe
 const isLocalhost = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || ["127.0.0.1", "[::1]"].includes(url.hostname)
 
-const RedirectUrl = must(
+export const RedirectUrlField = must(
   `be an https URL of at most ${maxUrlLength} characters, without user info; http is possible on localhost with a test key`,
   Schema.String.pipe(
     Schema.filterEffect((text) =>
@@ -99,7 +104,7 @@ const RedirectUrl = must(
   { about: "Where the customer goes after paying", json: { format: "uri", maxLength: maxUrlLength }, log: "hidden" }
 )
 
-const WebhookUrl = HttpsUrl.annotations({
+export const WebhookUrlField = HttpsUrl.annotations({
   jsonSchema: {
     type: "string",
     format: "uri",
@@ -117,13 +122,13 @@ const QuoteId = must("be the id of a quote", Schema.String, {
 
 /** The input of `POST /v1/payments`. */
 export const CreatePaymentBody = Schema.Struct({
-  merchantRef: merchantRef("Your own reference, once for ever in an account and mode"),
+  merchantRef: merchantRefField("Your own reference, once for ever in an account and mode"),
   amount: Amount,
-  currency: Currency,
-  chain: Chain,
-  webhookUrl: maybe(WebhookUrl),
-  redirectUrl: maybe(RedirectUrl),
-  expiresIn: maybe(ExpiresIn),
+  currency: PayableField,
+  chain: ChainToPayOn,
+  webhookUrl: maybe(WebhookUrlField),
+  redirectUrl: maybe(RedirectUrlField),
+  expiresIn: maybe(ExpiresInField),
   metadata: maybe(Metadata),
   quoteId: maybe(QuoteId)
 }).annotations({ identifier: "CreatePayment", description: "What is to be paid. Unknown fields are refused." })
@@ -186,7 +191,7 @@ export const transactionHash = (about: string) =>
 export const ListPaymentsQuery = Schema.Struct({
   status: choiceParameter(PaymentStatus, "Only payments in this status; `pending` does not include `detecting`"),
   chain: choiceParameter(ChainName, "Only payments on this chain"),
-  merchantRef: maybe(merchantRef("Only the payment with this reference")),
+  merchantRef: maybe(merchantRefField("Only the payment with this reference")),
   address: maybe(Address),
   txHash: maybe(
     transactionHash(

@@ -7,13 +7,13 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
-import type { PaymentId } from "../Domain/Ids.ts"
-import { deadlineSql, type NewPayment, type Payment } from "../Domain/Payment.ts"
+import type { InvoiceId, PaymentId } from "../Domain/Ids.ts"
+import { deadlineSql, type NewPayment, type Payment, type PricedInvoice } from "../Domain/Payment.ts"
 import { countRows, type Db, type Param, Tx, withoutNulls } from "../Sql.ts"
 import type { AddressSource } from "./addresses/Addresses.ts"
 
 /** The fields of a payment that are stored in another form. */
-type Converted = Pick<Payment, "amount" | "amountReceived" | "floor" | "received" | "refunded" | "token">
+type Converted = Pick<Payment, "amount" | "amountReceived" | "floor" | "invoice" | "received" | "refunded" | "token">
 
 export interface PaymentRow extends Omit<Payment, keyof Converted> {
   readonly amount: string
@@ -23,26 +23,35 @@ export interface PaymentRow extends Omit<Payment, keyof Converted> {
   readonly refunded: string
   /** JSON. */
   readonly token: string | undefined
+  readonly invoice: string | undefined
 }
 
 /** The columns of a `PaymentRow`. */
 export const columns = `sequence, id, checkout_token AS checkoutToken, account_id AS account, mode, merchant_ref AS merchantRef,
   amount, currency,
   (SELECT json_object('id', id, 'contract', contract, 'decimals', decimals) FROM tokens WHERE id = token) AS token,
+  (SELECT json_object('id', id, 'checkoutToken', checkout_token, 'merchantRef', merchant_ref,
+     'price', json_object('amount', amount, 'currency', currency)) FROM invoices WHERE id = invoice_id) AS invoice,
   chain, address, status, created_at AS createdAt, expires_at AS expiresAt, due_at AS dueAt, settle_grace AS settleGrace,
   tolerance_bps AS toleranceBps, floor, created_head AS createdHead, metadata, webhook_url AS webhookUrl,
   redirect_url AS redirectUrl, quote_id AS quoteId, usd_value AS usdValue, amount_received AS amountReceived,
   tx_hash AS txHash, confirmed_at AS confirmedAt, failure_reason AS failureReason, ended_at AS endedAt, updates, received,
   refunded`
 
+const pricedInvoice = ({ merchantRef, ...invoice }: PricedInvoice & { readonly merchantRef: string | null }) => ({
+  ...invoice,
+  merchantRef: merchantRef ?? undefined
+})
+
 /** In the row itself: to copy so many fields takes several times as long. */
 export const fromRow = (row: PaymentRow): Payment => {
   const fields: Omit<Payment, keyof Converted> = withoutNulls(row)
-  const { amount, amountReceived, floor, received, refunded, token } = row
+  const { amount, amountReceived, floor, invoice, received, refunded, token } = row
   const converted: Converted = {
     amount: BigInt(amount),
     amountReceived: amountReceived === undefined ? undefined : BigInt(amountReceived),
     floor: BigInt(floor),
+    invoice: invoice === undefined ? undefined : pricedInvoice(JSON.parse(invoice)),
     received: BigInt(received),
     refunded: BigInt(refunded),
     token: token === undefined ? undefined : JSON.parse(token)
@@ -65,10 +74,10 @@ export const insert = (payment: NewPayment, source: AddressSource, behind?: numb
       tx.get<{ sequence: number; created_head: number | null; due_at: number | null }>(
         `INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, token, chain, address,
          wallet, wallet_index, status, created_at, expires_at, settle_grace, tolerance_bps, floor, created_head, due_at,
-         metadata, webhook_url, redirect_url, quote_id, usd_value)
+         metadata, webhook_url, redirect_url, quote_id, invoice_id, usd_value)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT head_number FROM scans WHERE chain = ? AND mode = ?),
          nullif(max(? + ?, (SELECT coalesce(max(head_time), 0) * ? FROM scans WHERE chain = ? AND mode = ?) + ?), ?),
-         ?, ?, ?, ?, ?)
+         ?, ?, ?, ?, ?, ?)
        ON CONFLICT (account_id, mode, merchant_ref) DO NOTHING
        RETURNING sequence, created_head, due_at`,
         [
@@ -103,6 +112,7 @@ export const insert = (payment: NewPayment, source: AddressSource, behind?: numb
           payment.webhookUrl ?? null,
           payment.redirectUrl ?? null,
           payment.quoteId ?? null,
+          payment.invoice?.id ?? null,
           payment.usdValue ?? null
         ]
       )
@@ -162,6 +172,10 @@ const first = (db: Db, sql: string, params: ReadonlyArray<Param>) =>
   Effect.map(db.get<PaymentRow>(sql, params), (row) => (row === undefined ? undefined : fromRow(row)))
 
 export const byId = (db: Db, id: string) => first(db, selects.id, [id])
+
+/** The payments of an invoice's choices, oldest first. */
+export const ofInvoice = (db: Db, invoice: InvoiceId) =>
+  Effect.map(db.all<PaymentRow>(`${where("invoice_id = ?")} ORDER BY sequence`, [invoice]), (rows) => rows.map(fromRow))
 
 /** The payment of a checkout page; undefined where there is none. */
 export const byCheckoutToken = (db: Db, token: string) => first(db, selects.checkoutToken, [token])

@@ -30,32 +30,34 @@ export const cancelPayment = Effect.fn("Payments.cancel")(function* (
 ) {
   const writer = yield* Writer
   const outbox = yield* Outbox
-  const end = Effect.fnUntraced(function* (payment: Payment) {
-    if (payment.failureReason === "cancelled") return payment
-    if (isEnded(payment.status)) return yield* PaymentNotPending.of(payment.status)
-    const now = yield* Clock.currentTimeMillis
-    const had = counted(payment, (yield* standingOf(payment)).receipts).filter(({ corroborated }) => corroborated)
-    const ended: Payment = {
-      ...withReceived(payment, had),
-      status: had.length > 0 ? "failed" : "expired",
-      failureReason: "cancelled",
-      endedAt: now
-    }
-    const steps = [{ payment: ended, announced: true, isDecision: true }]
-    const { after } = yield* storeTransitions(outbox, { payment, steps, receiptsChanged: false }, now)
-    return after
-  })
   return yield* writer.write(
     Effect.gen(function* () {
       const tx = yield* Tx
       const found = yield* find(tx)
       if (found === undefined) return undefined
-      const payment = yield* end(found)
+      const payment = yield* endCancelled(outbox, found)
       const cancelled: Accounted = { payment, ...(yield* shownMoney(tx, payment.id)) }
       yield* alsoCommit(cancelled)
       return cancelled
     })
   )
+})
+
+/** The same inside a transaction, of a payment that was read there. */
+export const endCancelled = Effect.fnUntraced(function* (outbox: Outbox["Type"], payment: Payment) {
+  if (payment.failureReason === "cancelled") return payment
+  if (isEnded(payment.status)) return yield* PaymentNotPending.of(payment.status)
+  const now = yield* Clock.currentTimeMillis
+  const had = counted(payment, (yield* standingOf(payment)).receipts).filter(({ corroborated }) => corroborated)
+  const ended: Payment = {
+    ...withReceived(payment, had),
+    status: had.length > 0 ? "failed" : "expired",
+    failureReason: "cancelled",
+    endedAt: now
+  }
+  const steps = [{ payment: ended, announced: true, isDecision: true }]
+  const { after } = yield* storeTransitions(outbox, { payment, steps, receiptsChanged: false }, now)
+  return after
 })
 
 /** Payments that one commit ends at most. */

@@ -4,7 +4,7 @@
  */
 import { Effect, Runtime } from "effect"
 import type { Network } from "../Domain/Chain.ts"
-import { type EventKind, statusEventOf } from "../Domain/Event.ts"
+import { type PaymentEventKind, statusEventOf } from "../Domain/Event.ts"
 import type { ExceptionContent } from "../Domain/Exception.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
@@ -13,6 +13,7 @@ import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import { sponsorOf } from "./addresses/WalletsRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
+import { followPayment } from "./InvoicesRepo.ts"
 import * as Repo from "./PaymentsRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 import * as Refunds from "./RefundsRepo.ts"
@@ -28,7 +29,7 @@ export const publishState = Effect.fnUntraced(function* (
   outbox: Outbox["Type"],
   payment: Payment,
   at: number,
-  kind: EventKind = statusEventOf(payment.status),
+  kind: PaymentEventKind = statusEventOf(payment.status),
   extras: Partial<EventExtras> = {}
 ) {
   const shown = yield* shownMoney(yield* Tx, payment.id, shownInEvents)
@@ -36,7 +37,7 @@ export const publishState = Effect.fnUntraced(function* (
 })
 
 /** The kind of event of a new state: of its status, or `payment.updated` where the status is that of the state before. */
-const kindOf = (before: Payment, { status }: Payment): EventKind =>
+const kindOf = (before: Payment, { status }: Payment): PaymentEventKind =>
   status === before.status ? "payment.updated" : statusEventOf(status)
 
 /** Stores the events of the exceptions of a payment that have changed. `at` in Unix milliseconds. */
@@ -117,6 +118,7 @@ export const storeTransitions = Effect.fnUntraced(function* (
   }
   if (isUpdated) yield* publishState(outbox, after, at, "payment.updated", { isDecision: true })
   if (stand !== undefined) yield* reportExceptions(outbox, after, at)
+  if (after.invoice !== undefined && after.status !== payment.status) yield* followPayment(outbox, after.invoice.id, at)
   return { after, opened }
 })
 

@@ -36,7 +36,8 @@ export interface PriceStatus {
   readonly reason: string | undefined
 }
 
-const stablecoins: ReadonlySet<QuoteCurrency> = new Set(["USDC", "USDT", "DAI"])
+/** Tokens that stand for one USD. */
+export const stablecoins: ReadonlySet<QuoteCurrency> = new Set(["USDC", "USDT", "DAI"])
 
 /** Sources may differ by this part of the lowest price: 0.01 for stablecoins, 0.02 otherwise. */
 export const toleranceOf = (symbol: QuoteCurrency): BigDecimal.BigDecimal =>

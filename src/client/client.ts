@@ -2,6 +2,8 @@ import type {
   AccountedPayment,
   ChangePayment,
   ChangeWebhookEndpoint,
+  Choose,
+  CreateInvoice,
   CreatePayment,
   CreateQuote,
   CreateWebhookEndpoint,
@@ -11,10 +13,13 @@ import type {
   DeliveryPage,
   DeliveryWithAttempts,
   ExceptionPage,
+  Invoice,
+  InvoicePage,
   LedgerPage,
   LedgerRow,
   ListDeliveries,
   ListExceptions,
+  ListInvoices,
   ListLedger,
   ListPayments,
   ListRefunds,
@@ -80,6 +85,19 @@ export interface TilldClient {
     /** Requests a price, which holds for 30 seconds. A retry requests a new quote. */
     readonly create: (quote: CreateQuote, options?: RequestOptions) => Promise<Quote>
     readonly get: (id: string, options?: RequestOptions) => Promise<Quote>
+  }
+  readonly invoices: {
+    /** Asks for a price: the customer chooses at `checkoutUrl` what to pay in. */
+    readonly create: (invoice: CreateInvoice, options?: CreateOptions) => Promise<Invoice>
+    readonly get: (id: string, options?: RequestOptions) => Promise<Invoice>
+    /** Chooses for the customer, and makes the payment. */
+    readonly choose: (id: string, choice: Choose, options?: CreateOptions) => Promise<Invoice>
+    /** Ends an open invoice and its open payment. Repeating it does no harm. */
+    readonly cancel: (id: string, options?: CreateOptions) => Promise<Invoice>
+    /** One page, newest first. */
+    readonly list: (query?: ListInvoices, options?: RequestOptions) => Promise<InvoicePage>
+    /** All invoices from the newest, or from `cursor`, on. */
+    readonly listAll: (query?: ListInvoices, options?: RequestOptions) => AsyncGenerator<Invoice, void, void>
   }
   readonly payments: {
     readonly create: (payment: CreatePayment, options?: CreateOptions) => Promise<CreatedPayment>

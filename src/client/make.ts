@@ -72,6 +72,13 @@ export const makeClient = (options: ClientOptions, waiting: Waiting): TilldClien
       create: async (body, { signal } = {}) => send({ method: "POST", path: "/v1/quotes", body, signal }),
       get: (id, options) => get(at("/v1/quotes", id), options)
     },
+    invoices: {
+      ...pages("/v1/invoices"),
+      create: (invoice, settings) => post("/v1/invoices", invoice, settings),
+      get: (id, options) => get(at("/v1/invoices", id), options),
+      choose: (id, choice, settings) => post(`${at("/v1/invoices", id)}/choose`, choice, settings),
+      cancel: (id, settings) => post(`${at("/v1/invoices", id)}/cancel`, {}, settings)
+    },
     payments: {
       ...pages("/v1/payments"),
       create: (payment, settings) => post("/v1/payments", payment, settings),

@@ -25,6 +25,34 @@ export type EventKind =
   | "payment.updated"
   | "payment.exception"
   | "refund.final"
+  | "invoice.created"
+  | "invoice.processing"
+  | "invoice.paid"
+  | "invoice.expired"
+  | "invoice.failed"
+  | "invoice.cancelled"
+
+export type PaymentEventKind =
+  | "payment.created"
+  | "payment.detecting"
+  | "payment.confirmed"
+  | "payment.expired"
+  | "payment.failed"
+  | "payment.updated"
+  | "payment.exception"
+  | "refund.final"
+
+export type InvoiceEventKind =
+  | "invoice.created"
+  | "invoice.processing"
+  | "invoice.paid"
+  | "invoice.expired"
+  | "invoice.failed"
+  | "invoice.cancelled"
+
+export type InvoiceStatus = "open" | "processing" | "paid" | "expired" | "failed" | "cancelled"
+
+export type Language = "en" | "es" | "de" | "fr" | "pt"
 
 export type ReceiptKind =
   | "credited"
@@ -110,6 +138,16 @@ export interface Payment {
   readonly paymentUri?: string
   /** What is still missing, while only a part has come, in the smallest unit of the token: wei for ETH, millionths for USDC. */
   readonly amountRemaining?: string
+  /** The invoice that a customer's choice made this payment of. */
+  readonly invoice?: {
+    /** Identifier of the invoice. */ readonly id: string
+    /** Your reference of the invoice. */
+    readonly merchantRef?: string
+    readonly price: {
+      /** A decimal. */ readonly amount: string
+      readonly currency: "USD" | "EUR" | "GBP" | "MXN"
+    }
+  }
 }
 
 /** A payment, with the money that does not fit it. Fields that do not apply yet are absent, never null. */
@@ -223,6 +261,61 @@ export interface AcceptedMoney {
   readonly amount: string
   /** The transaction that brought it, where that is known. */
   readonly txHash?: string
+}
+
+/** An amount of fiat money. */
+export interface Price {
+  /** A decimal. */
+  readonly amount: string
+  readonly currency: "USD" | "EUR" | "GBP" | "MXN"
+}
+
+/** A price, and what was paid of it. Fields that do not apply yet are absent, never null. */
+export interface Invoice {
+  /** Identifier of the invoice. */
+  readonly id: string
+  /** Your reference, as given. */
+  readonly merchantRef?: string
+  readonly price: Price
+  /** `open`: nobody has paid. `processing`: money was seen and waits for confirmations. `paid`: its payment is confirmed. `expired`: nothing came in time. `failed`: its payment failed, see there. `cancelled`: you ended it. */
+  readonly status: InvoiceStatus
+  /** What the customer may pay in: token and network, such as `USDC-base`. */
+  readonly currencies: ReadonlyArray<string>
+  /** When the invoice was created. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string
+  /** Until when it can be paid. ISO 8601, UTC, with milliseconds. */
+  readonly expiresAt: string
+  /** Your own data, as given; empty when none was. */
+  readonly metadata: Metadata
+  /** Address of the page on which the customer chooses and pays: a link that needs no key. */
+  readonly checkoutUrl: string
+  /** Where the customer goes after paying, as given. */
+  readonly redirectUrl?: string
+  /** The language of its page, unless the customer takes another. */
+  readonly language?: Language
+  /** The payment of the last choice; absent before the first. */
+  readonly payment?: string
+  /** The payments of all choices, oldest first, also those that another choice replaced. */
+  readonly payments: ReadonlyArray<Payment>
+}
+
+/** A page of invoices. */
+export interface InvoicePage {
+  /** Newest first. */
+  readonly data: ReadonlyArray<Invoice>
+  /** Asks for the next page; null at the end. */
+  readonly cursor: string | null
+}
+
+/** `data` is the invoice in its state at that time. */
+export interface InvoiceEvent {
+  /** Identifier of the event. It can come more than once: skip the ids that you know. */
+  readonly id: string
+  /** What happened. */
+  readonly event: InvoiceEventKind
+  /** When it happened. ISO 8601, UTC, with milliseconds. */
+  readonly createdAt: string
+  readonly data: Invoice
 }
 
 /** Money that fits no payment and needs a person. */
@@ -439,8 +532,10 @@ export interface Delivery {
   /** What the event tells. */
   readonly kind: EventKind
   /** The payment that it tells of. */
-  readonly payment: string
-  /** Your own reference of the payment. */
+  readonly payment?: string
+  /** The invoice that it tells of, where it is no payment. */
+  readonly invoice?: string
+  /** Your own reference of the payment or invoice; of an invoice without one, its id. */
   readonly merchantRef: string
   /** The endpoint that it goes to. Absent for a payment's own `webhookUrl`. */
   readonly endpoint?: string
@@ -494,12 +589,47 @@ export interface WebhookEvent {
   /** Identifier of the event. It can come more than once: skip the ids that you know. */
   readonly id: string
   /** What happened. */
-  readonly event: EventKind
+  readonly event: PaymentEventKind
   /** When it happened. ISO 8601, UTC, with milliseconds. */
   readonly createdAt: string
   readonly data: AccountedPayment
   readonly exception?: PaymentException
   readonly refund?: Refund
+}
+
+/** What the customer is to pay, in fiat money. */
+export interface PriceOfInvoice {
+  /** What it costs, with no more decimals than the currency has. Must be a decimal string above 0 such as "25.00", with at most 15 digits before the point. */
+  readonly amount: string
+  /** The currency of the price. Must be USD, EUR, GBP or MXN. */
+  readonly currency: "USD" | "EUR" | "GBP" | "MXN"
+}
+
+/** A price to be paid. Unknown fields are refused. */
+export interface CreateInvoice {
+  readonly price: PriceOfInvoice
+  /** Your own reference, once in an account and mode unless the account lets invoices repeat one, in NFC: blanks around it do not count, and each other one is a plain one. Must be a string of 1 to 128 printable characters. */
+  readonly merchantRef?: string | undefined
+  /** What the customer may choose; by default all that can be paid in. One alone is chosen at once. Must be a list of tokens and networks such as USDC-base, each once, at least one. */
+  readonly currencies?: ReadonlyArray<string> | undefined
+  /** How long there is to pay. Must be an integer from 60 to 86400, in seconds. By default `3600`. */
+  readonly expiresIn?: number | undefined
+  /** Your own data, returned as given. At most 50 keys of 40 characters, strings of 500 characters, 5 levels and 16 KiB; a number that a double cannot hold exactly is refused. */
+  readonly metadata?: Metadata | undefined
+  /** Where the customer goes after paying. Must be an https URL of at most 2048 characters, without user info; http is possible on localhost with a test key. */
+  readonly redirectUrl?: string | undefined
+  /** Gets every event that reports a new status of this payment, signed with the account's default secret, or with the endpoint's own where it is a registered one. Must be an https URL without user info, to a public address. */
+  readonly webhookUrl?: string | undefined
+  /** The language of its page; by default the customer's. Must be en, es, de, fr or pt. */
+  readonly language?: Language | undefined
+}
+
+/** What the customer pays in. Unknown fields are refused. */
+export interface Choose {
+  /** The token to be paid in. Must be ETH, USDC, USDT, DAI or WBTC; MATIC is quoted, not taken. */
+  readonly currency: PaymentCurrency
+  /** The chain to be paid on. Must be ethereum, polygon, arbitrum, optimism or base. */
+  readonly chain: Chain
 }
 
 /** What is to be paid. Unknown fields are refused. */
@@ -651,6 +781,22 @@ export interface ListPayments {
 }
 
 /** What a list is selected by. */
+export interface ListInvoices {
+  /** Only invoices in this status. Must be open, processing, paid, expired, failed or cancelled. */
+  readonly status?: InvoiceStatus | undefined
+  /** Only invoices with this reference, in NFC: blanks around it do not count, and each other one is a plain one. Must be a string of 1 to 128 printable characters. */
+  readonly merchantRef?: string | undefined
+  /** Only invoices created at this time or later. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdAfter?: string | undefined
+  /** Only invoices created before this time. Must be a time such as 2026-01-31T12:00:00Z, or a day such as 2026-01-31. */
+  readonly createdBefore?: string | undefined
+  /** Invoices a page. Must be an integer from 1 to 100. By default `20`. */
+  readonly limit?: number | undefined
+  /** The `cursor` of the page before, with the same filters; it never expires. Must be given once. */
+  readonly cursor?: string | undefined
+}
+
+/** What a list is selected by. */
 export interface ListExceptions {
   /** Only those that are to be decided, or only those that are closed. Must be open or resolved. */
   readonly status?: "open" | "resolved" | undefined
@@ -728,6 +874,8 @@ export type ErrorCode =
   | "METHOD_NOT_ALLOWED"
   | "REQUEST_TIMEOUT"
   | "DUPLICATE_MERCHANT_REF"
+  | "DUPLICATE_INVOICE_REF"
+  | "INVOICE_NOT_OPEN"
   | "PAYMENT_NOT_PENDING"
   | "IDEMPOTENCY_KEY_IN_USE"
   | "ROTATION_UNDER_WAY"
@@ -756,5 +904,6 @@ export type ErrorCode =
   | "OVERLOADED"
   | "STORE_UNAVAILABLE"
   | "RATE_UNAVAILABLE"
+  | "CHOICE_UNAVAILABLE"
   | "WALLET_NOT_CONFIGURED"
   | "QUOTA_EXCEEDED"

@@ -3,7 +3,7 @@
 
 import { parseObject } from "./answers.ts"
 import { WebhookTimestampError, WebhookVerificationError } from "./errors.ts"
-import type { WebhookEvent } from "./types.ts"
+import type { InvoiceEvent, WebhookEvent } from "./types.ts"
 
 // What a request is signed with, as the platform's own crypto checks it.
 
@@ -203,13 +203,13 @@ const checkSignature = async (
   )
 }
 
-/** Only a few fields are checked: the body is signed, so that the rest has the shape of `WebhookEvent` or `WebhookTest`. */
+/** Only a few fields are checked: the body is signed, so that the rest has the shape of one of these. */
 const isEvent = (
   content: Readonly<Record<string, unknown>> | undefined
-): content is typeof content & (WebhookEvent | WebhookTest) => {
+): content is typeof content & (WebhookEvent | InvoiceEvent | WebhookTest) => {
   const { createdAt, data, event, id } = content ?? {}
-  const hasPayment = typeof data === "object" && data !== null
-  return [id, event, createdAt].every((field) => typeof field === "string") && (hasPayment || event === "test")
+  const hasData = typeof data === "object" && data !== null
+  return [id, event, createdAt].every((field) => typeof field === "string") && (hasData || event === "test")
 }
 
 /**
@@ -228,7 +228,7 @@ export const verifyWebhook = async (
   headers: WebhookHeaders | HeaderValue,
   secrets: string | ReadonlyArray<string>,
   options: VerifyWebhookOptions = {}
-): Promise<WebhookEvent | WebhookTest> => {
+): Promise<WebhookEvent | InvoiceEvent | WebhookTest> => {
   if (typeof body !== "string" && !(body instanceof Uint8Array)) {
     throw new TypeError("body must be the raw body, as a string or bytes: turn off what parses it before")
   }

@@ -10,15 +10,16 @@ import { table } from "./Output.ts"
 import { commandOf, commandWith, moreAfter, printOperation } from "./operationCommand.ts"
 import { readInput, UsageError } from "./options.ts"
 
-const described = ({ accent, contact, currency, frameOrigins, logo, minimumUsd, name, timezone, website }: Shop) =>
+const described = ({ currency, frameOrigins, invoiceRefs, minimumUsd, timezone, ...shop }: Shop) =>
   [
-    `name     ${name ?? "none"}`,
-    `accent   ${accent ?? "tilld's own"}`,
-    `logo     ${logo ?? "none"}`,
-    `website  ${website ?? "none"}`,
-    `contact  ${contact ?? "none"}`,
+    `name     ${shop.name ?? "none"}`,
+    `accent   ${shop.accent ?? "tilld's own"}`,
+    `logo     ${shop.logo ?? "none"}`,
+    `website  ${shop.website ?? "none"}`,
+    `contact  ${shop.contact ?? "none"}`,
     `days     of ${timezone ?? "UTC"}, worth in ${currency ?? "USD"}`,
     `minimum  ${minimumUsd === undefined ? "none" : `${minimumUsd} USD`}`,
+    `invoices ${invoiceRefs === "repeat" ? "may repeat" : "never repeat"} a reference`,
     `frames   ${frameOrigins.length === 0 ? "no site may show the checkout in a frame" : frameOrigins.join(", ")}`
   ].join("\n")
 

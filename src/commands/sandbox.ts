@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Invocation, untilStopped } from "../Control/Invocation.ts"
 import { type ChainName, chainNames } from "../Domain/Chain.ts"
 import { nativeToken, PaymentCurrency, Token } from "../Domain/Currency.ts"
-import { EventKind, isStatusEventKind, StatusEventKind } from "../Domain/Event.ts"
+import { EventKind, isStatusEventKind, PaymentEventKind, StatusEventKind } from "../Domain/Event.ts"
 import { alternatives } from "../lib/annotations.ts"
 import { showPayment } from "../Payments/paymentOperations.ts"
 import { ask, isDaemonAt } from "./askDaemon.ts"
@@ -131,14 +131,18 @@ const testKey = Effect.filterOrFail(
     })
 )
 
+const isPaymentEventKind = Schema.is(PaymentEventKind)
+
 /** How to get the events that a single payment from beginning to end does not have. */
-const byHand: Readonly<Record<Exclude<EventKind, StatusEventKind>, string>> = {
+const byHand: Readonly<Record<Exclude<PaymentEventKind, StatusEventKind> | "invoice", string>> = {
   "payment.updated":
     "payment.updated comes with the second part of a payment: run tilld sandbox pay ID --part half twice. It goes to those who name it, such as tilld listen --events payment.updated",
   "payment.exception":
     "payment.exception comes with money that fits no payment: run tilld sandbox pay ID --part more. It goes to those who name it, such as tilld listen --events payment.exception",
   "refund.final":
-    "refund.final comes when the chain has a refund for good: send the money with a wallet, then run tilld payments refunded ID --tx 0x… It goes to those who name it, such as tilld listen --events refund.final"
+    "refund.final comes when the chain has a refund for good: send the money with a wallet, then run tilld payments refunded ID --tx 0x… It goes to those who name it, such as tilld listen --events refund.final",
+  invoice:
+    "events of invoices come with an invoice: create one with POST /v1/invoices, choose on its page, then run tilld sandbox pay ID. They go to those who name them, such as tilld listen --events invoice.paid"
 }
 
 const triggerEvent = Effect.fn("commands.trigger")(function* (options: {
@@ -150,7 +154,8 @@ const triggerEvent = Effect.fn("commands.trigger")(function* (options: {
   readonly json: boolean
 }) {
   const { currency, json, kind } = options
-  if (!isStatusEventKind(kind)) return yield* new UsageError({ message: byHand[kind] })
+  if (!isStatusEventKind(kind))
+    return yield* new UsageError({ message: byHand[isPaymentEventKind(kind) ? kind : "invoice"] })
   const key = yield* testKey
   const sandbox = yield* loadSandbox(options.config)
   const chain = yield* localChain(sandbox, options.chain)

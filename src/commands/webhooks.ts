@@ -56,7 +56,7 @@ const listCommand = commandOf(listDeliveries, {
         delivery.createdAt,
         delivery.mode,
         delivery.kind,
-        delivery.payment,
+        delivery.payment ?? delivery.invoice ?? "",
         oneLine(delivery.merchantRef),
         delivery.status,
         String(delivery.attemptsMade),

@@ -124,6 +124,7 @@ export const realSettlement = Layer.effect(
             announced.push(payment.status)
             return paymentObject(payment, testSettings(""))
           }),
+        publishInvoice: () => Effect.dieMessage("there are no invoices"),
         listen: () => Effect.succeed(Effect.never)
       }))
     )

@@ -23,6 +23,7 @@ export const someNewPayment = (over: Partial<NewPayment> = {}): NewPayment => ({
   webhookUrl: undefined,
   redirectUrl: undefined,
   quoteId: undefined,
+  invoice: undefined,
   amountReceived: undefined,
   txHash: undefined,
   confirmedAt: undefined,

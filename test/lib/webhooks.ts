@@ -1,6 +1,6 @@
 import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
 import type { Owner } from "../../src/Domain/Account.ts"
-import type { EventKind } from "../../src/Domain/Event.ts"
+import type { PaymentEventKind } from "../../src/Domain/Event.ts"
 import { AccountId } from "../../src/Domain/Ids.ts"
 import type { Payment, PaymentStatus } from "../../src/Domain/Payment.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
@@ -142,7 +142,7 @@ export const newPayment = (webhookUrl?: string, owner = merchant) =>
   })
 
 /** Announces that the payment has reached `status`. */
-export const publish = (payment: Payment, status: PaymentStatus, at = 0, kind?: EventKind) =>
+export const publish = (payment: Payment, status: PaymentStatus, at = 0, kind?: PaymentEventKind) =>
   Effect.gen(function* () {
     const outbox = yield* Outbox
     const writer = yield* Writer

@@ -276,6 +276,9 @@ const noNames = Layer.succeed(Resolver, { resolve: () => new NameNotResolved({ r
 const noQuotes = Layer.succeed(Quotes, {
   create: () => Effect.dieMessage("nobody asks for a quote"),
   get: () => Effect.dieMessage("nobody asks for a quote"),
-  lock: () => Effect.dieMessage("nobody asks for a quote")
+  lock: () => Effect.dieMessage("nobody asks for a quote"),
+  priceIn: () => Effect.dieMessage("nobody asks for a quote"),
+  feeOf: () => Effect.dieMessage("nobody asks for a quote"),
+  keep: () => Effect.dieMessage("nobody asks for a quote")
 })
 const noHistory = Layer.succeed(AddressHistory, { vet: () => Effect.succeed([]) })

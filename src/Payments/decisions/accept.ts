@@ -30,6 +30,7 @@ import { Outbox } from "../../Events/Outbox.ts"
 import { iso } from "../../lib/moment.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Reader, Tx, Writer } from "../../Sql.ts"
+import { endCancelled } from "../cancellation.ts"
 import * as Exceptions from "../ExceptionsRepo.ts"
 import { credited, withoutApart } from "../exceptionContents.ts"
 import * as Repo from "../PaymentsRepo.ts"
@@ -269,6 +270,11 @@ const acceptNow = Effect.fnUntraced(function* ({ exception, payment }: Subject, 
       { concurrency: 1, discard: true }
     )
   yield* storeTransitions(outbox, { payment, steps, receiptsChanged: true, decide }, now)
+  if (confirms && payment.invoice !== undefined) {
+    // It is paid: no other choice of it is to be.
+    const open = (yield* Repo.ofInvoice(tx, payment.invoice.id)).filter(({ status }) => status === "pending")
+    for (const other of open) yield* Effect.orDie(endCancelled(outbox, other))
+  }
   // Its address is watched for late money again: the watch since its first end may be over.
   if (confirms) tx.afterCommit(() => matchSet.add(payment.mode, payment.address))
   return confirms || meant.length > 0

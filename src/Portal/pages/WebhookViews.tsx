@@ -117,7 +117,13 @@ const kindTexts: Readonly<Record<EventKind, string>> = {
   "payment.failed": "too little came, or something else than was asked for",
   "payment.updated": "more of it came, a reorg took some back, or some goes back",
   "payment.exception": "money that fits no payment needs your decision, or was decided on",
-  "refund.final": "the chain has a refund for good"
+  "refund.final": "the chain has a refund for good",
+  "invoice.created": "an invoice was made",
+  "invoice.processing": "money was seen for an invoice",
+  "invoice.paid": "an invoice is paid",
+  "invoice.expired": "an invoice was not paid in time",
+  "invoice.failed": "the payment of an invoice failed",
+  "invoice.cancelled": "an invoice was cancelled"
 }
 
 const kinds = EventKind.literals.map((kind) => [kind, `${kind}: ${kindTexts[kind]}`] as const)

@@ -9,7 +9,14 @@ import { isFull } from "../../Auth/UsageRepo.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import { type DeliveryStatus, retryDelays } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
-import { type AccountId, DeliveryId, type EndpointId, type EventId, type PaymentId } from "../../Domain/Ids.ts"
+import {
+  type AccountId,
+  DeliveryId,
+  type EndpointId,
+  type EventId,
+  type InvoiceId,
+  type PaymentId
+} from "../../Domain/Ids.ts"
 import { cutToBytes, wellFormedJson } from "../../lib/text.ts"
 import { type Db, execute, oneRow, type StoreUnavailable, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
@@ -23,7 +30,8 @@ export interface EventRef {
   readonly id: EventId
   readonly account: AccountId
   readonly mode: Mode
-  readonly paymentId: PaymentId
+  /** What it tells of. */
+  readonly paymentId: PaymentId | InvoiceId
   readonly kind: EventKind
 }
 
@@ -37,8 +45,8 @@ interface Unattempted {
   readonly own_url: 0 | 1
 }
 
-/** Deliveries of a payment whose first attempt has not ended yet, newest first. */
-const unattempted = (db: Db, payment: PaymentId) =>
+/** Deliveries of a payment or an invoice whose first attempt has not ended yet, newest first. */
+const unattempted = (db: Db, payment: PaymentId | InvoiceId) =>
   db.all<Unattempted>(
     `SELECT sequence, endpoint_id, own_url FROM deliveries
      WHERE payment_id = ? AND status = 'pending' AND attempts = 0 ORDER BY sequence DESC`,

@@ -26,7 +26,9 @@ export interface LoggedDelivery {
   readonly id: string
   readonly event: string
   readonly kind: EventKind
+  /** The payment, or the invoice, that it tells of. */
   readonly payment: string
+  /** Its reference; the id of an invoice without one. */
   readonly merchantRef: string
   readonly account: AccountId
   readonly mode: Mode
@@ -82,7 +84,8 @@ type AttemptRow = Omit<LoggedAttempt, "isRedelivery"> & { readonly delivery: num
 const place = `iif(d.attempts + d.redeliveries > 0, d.url,
   coalesce((SELECT url FROM endpoints WHERE id = d.endpoint_id), d.url))`
 
-const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment, p.merchant_ref AS merchantRef,
+const columns = `d.sequence, d.id, d.event_id AS event, e.kind, d.payment_id AS payment,
+  coalesce(p.merchant_ref, (SELECT merchant_ref FROM invoices WHERE id = d.payment_id), d.payment_id) AS merchantRef,
   d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.status, d.created_at AS createdAt, d.next_attempt_at AS nextAttemptAt,
   d.attempts + d.redeliveries AS made, ${place} AS url`
 
@@ -120,7 +123,7 @@ export const list = Effect.fn("DeliveryLogRepo.list")(function* (
   const found: Array<DeliveryRow> = []
   for (const { params, where } of selections.map(selecting)) {
     const rows = yield* db.all<DeliveryRow>(
-      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id JOIN payments AS p ON p.id = d.payment_id
+      `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN payments AS p ON p.id = d.payment_id
        WHERE ${where} AND (d.created_at, d.sequence) < (?, ?) ORDER BY d.created_at DESC, d.sequence DESC LIMIT ?`,
       [...params, before.createdAt, before.sequence, limit]
     )
@@ -134,7 +137,7 @@ export const list = Effect.fn("DeliveryLogRepo.list")(function* (
 export const ofPayment = (db: Db, payment: PaymentId) =>
   Effect.flatMap(
     db.all<DeliveryRow>(
-      `SELECT ${columns} FROM events AS e JOIN deliveries AS d ON d.event_id = e.id JOIN payments AS p ON p.id = d.payment_id
+      `SELECT ${columns} FROM events AS e JOIN deliveries AS d ON d.event_id = e.id LEFT JOIN payments AS p ON p.id = d.payment_id
        WHERE e.payment_id = ? ORDER BY d.sequence`,
       [payment]
     ),
@@ -148,7 +151,7 @@ export const byId = (db: Db, id: string) =>
   db
     .all<DeliveryRow>(
       `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id
-         JOIN payments AS p ON p.id = d.payment_id WHERE d.event_id = ? AND d.id = ?`,
+         LEFT JOIN payments AS p ON p.id = d.payment_id WHERE d.event_id = ? AND d.id = ?`,
       [eventOf(id), id]
     )
     .pipe(

@@ -27,7 +27,7 @@ export const deliveryObject = (delivery: LoggedDelivery) => {
     delivery
   const last = attempts.at(-1)
   return {
-    ...{ id, event, kind, payment, merchantRef },
+    ...{ id, event, kind, ...(payment.startsWith("inv_") ? { invoice: payment } : { payment }), merchantRef },
     ...(endpoint === null ? {} : { endpoint }),
     url,
     status,

@@ -26,6 +26,7 @@ export const accounts = [
     timezone TEXT,
     currency TEXT,
     minimum_usd TEXT,
+    invoice_refs TEXT,
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 

@@ -55,6 +55,33 @@ export const payments = [
     UNIQUE (chain, mode, symbol, contract, decimals)
   ) STRICT`,
 
+  // A price without token or network. `choices`: separated by spaces. `payment_id`: that of the customer's last choice.
+  // `changes`: how often its status has changed. `checkout_token`: as of payments.
+  `CREATE TABLE invoices (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    checkout_token TEXT NOT NULL UNIQUE,
+    account_id TEXT NOT NULL REFERENCES accounts (id),
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    merchant_ref TEXT,
+    amount TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    choices TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'processing', 'paid', 'expired', 'failed', 'cancelled')),
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    metadata TEXT NOT NULL,
+    redirect_url TEXT,
+    webhook_url TEXT,
+    language TEXT,
+    payment_id TEXT REFERENCES payments (id),
+    changes INTEGER NOT NULL DEFAULT 0 CHECK (changes >= 0)
+  ) STRICT`,
+  "CREATE INDEX invoices_list ON invoices (account_id, mode, created_at, sequence)",
+  "CREATE INDEX invoices_list_status ON invoices (account_id, mode, status, created_at, sequence)",
+  "CREATE INDEX invoices_ref ON invoices (account_id, mode, merchant_ref) WHERE merchant_ref IS NOT NULL",
+  "CREATE INDEX invoices_open ON invoices (expires_at) WHERE status = 'open'",
+
   // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock
   // was behind that when the payment was created; else the payment is due at `expires_at`. `settle_grace`
   // (milliseconds) and `tolerance_bps`: as configured when it was created. `floor`: what is less is not credited by itself. `checkout_token`: its holder sees the
@@ -85,6 +112,7 @@ export const payments = [
     webhook_url TEXT,
     redirect_url TEXT,
     quote_id TEXT REFERENCES quotes (id),
+    invoice_id TEXT REFERENCES invoices (id),
     usd_value TEXT,
     amount_received TEXT,
     tx_hash TEXT,
@@ -102,6 +130,7 @@ export const payments = [
   ) STRICT`,
   // Apart from UNIQUE, which would have an entry for each payment without a quote.
   "CREATE UNIQUE INDEX payments_quote ON payments (quote_id) WHERE quote_id IS NOT NULL",
+  "CREATE INDEX payments_invoice ON payments (invoice_id) WHERE invoice_id IS NOT NULL",
   // The list: newest first. Each index costs every payment: of a status or a chain alone, the ranges of the second are merged.
   "CREATE INDEX payments_list ON payments (account_id, mode, created_at, sequence)",
   "CREATE INDEX payments_list_status_chain ON payments (account_id, mode, status, chain, created_at, sequence)",

@@ -8,14 +8,14 @@ const laneTrigger = (name: string, change: string) =>
 
 /** Events, webhook endpoints, deliveries and their attempts. */
 export const webhooks = [
-  // The outbox. `body` is what every attempt sends, byte for byte. `sequence` is the commit order, and no number is used
+  // The outbox. `payment_id`: the payment, or the invoice, that it tells of. `body` is what every attempt sends, byte for byte. `sequence` is the commit order, and no number is used
   // twice: the newest event of an owner is never deleted.
   `CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     account_id TEXT NOT NULL,
     mode TEXT NOT NULL,
-    payment_id TEXT NOT NULL REFERENCES payments (id),
+    payment_id TEXT NOT NULL,
     kind TEXT NOT NULL,
     body TEXT NOT NULL,
     created_at INTEGER NOT NULL

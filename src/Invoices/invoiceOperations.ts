@@ -1,0 +1,104 @@
+/** What an operator does with invoices: look at them, cancel one. */
+import { Effect, Schema } from "effect"
+import { mustExist } from "../Auth/accountOperations.ts"
+import { UnknownAccount } from "../Domain/Account.ts"
+import { Mode, modes } from "../Domain/Chain.ts"
+import { InvoiceNotOpen, InvoiceObject, InvoiceStatus, type InvoiceWithPayments } from "../Domain/Invoice.ts"
+import { alternatives, must } from "../lib/annotations.ts"
+import { defaultPageSize } from "../lib/parameters.ts"
+import { AccountField, maybe, NotFound, pageFields, SomeMode } from "../Operations/inputFields.ts"
+import { withFlag } from "../Operations/inputText.ts"
+import { lazily, operation } from "../Operations/operation.ts"
+
+const OperatorInvoice = Schema.Struct({ account: Schema.String, mode: Mode, ...InvoiceObject.fields })
+export type OperatorInvoice = typeof OperatorInvoice.Type
+
+const repo = lazily(() => import("../Payments/InvoicesRepo.ts"))
+const payments = lazily(() => import("../Payments/PaymentsRepo.ts"))
+const sql = lazily(() => import("../Sql.ts"))
+
+const noInvoice = (id: string) =>
+  new NotFound({ message: `There is no invoice ${id}: tilld invoices list shows the ids` })
+
+const view = Effect.fnUntraced(function* (found: InvoiceWithPayments) {
+  const { invoiceObject } = yield* lazily(() => import("../Events/paymentObject.ts"))
+  const { Settings } = yield* lazily(() => import("../Settings.ts"))
+  const { account, mode } = found.invoice
+  return { account, mode, ...invoiceObject(found, yield* Settings) }
+})
+
+const InvoiceField = withFlag(Schema.String, {
+  about: "The invoice, inv_…, as tilld invoices list shows it",
+  value: "ID",
+  isArgument: true
+})
+
+export const listInvoices = operation({
+  name: "invoices list",
+  summary: "Show invoices, newest first",
+  needs: "store",
+  input: {
+    account: AccountField,
+    mode: SomeMode,
+    status: withFlag(maybe(must(`be ${alternatives(InvoiceStatus.literals)}`, InvoiceStatus)), {
+      about: "Only invoices in this state; otherwise all"
+    }),
+    reference: withFlag(maybe(Schema.String), { about: "Only invoices with this merchantRef", value: "TEXT" }),
+    ...pageFields("invoices", defaultPageSize)
+  },
+  output: Schema.Array(OperatorInvoice),
+  refusals: [UnknownAccount, NotFound],
+  run: Effect.fnUntraced(function* ({ account, after, limit, mode: only, reference, status }) {
+    yield* mustExist(account)
+    const { byId, list } = yield* repo
+    const { ofInvoice } = yield* payments
+    const reader = yield* (yield* sql).Reader
+    const last = after === undefined ? undefined : yield* byId(reader, after)
+    if (after !== undefined && last === undefined) return yield* noInvoice(after)
+    const filter = { status, merchantRef: reference, limit, after: last }
+    const pages = yield* Effect.forEach(
+      modes.filter((mode) => mode === (only ?? mode)),
+      (mode) => list(reader, { account, mode }, filter),
+      { concurrency: 1 }
+    )
+    const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
+    return yield* Effect.forEach(
+      newestFirst.slice(0, limit),
+      (invoice) => Effect.flatMap(ofInvoice(reader, invoice.id), (all) => view({ invoice, payments: all })),
+      { concurrency: 1 }
+    )
+  })
+})
+
+export const showInvoice = operation({
+  name: "invoices show",
+  summary: "Show an invoice with the payments of its choices",
+  needs: "store",
+  input: { id: InvoiceField },
+  output: OperatorInvoice,
+  refusals: [NotFound],
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { byId } = yield* repo
+    const { ofInvoice } = yield* payments
+    const reader = yield* (yield* sql).Reader
+    const invoice = yield* byId(reader, id)
+    if (invoice === undefined) return yield* noInvoice(id)
+    return yield* view({ invoice, payments: yield* ofInvoice(reader, invoice.id) })
+  })
+})
+
+export const cancelOpenInvoice = operation({
+  name: "invoices cancel",
+  summary: "End an open invoice and its open payment now. What came for that, or still comes, is an exception",
+  needs: "store",
+  input: { id: InvoiceField },
+  output: OperatorInvoice,
+  refusals: [NotFound, InvoiceNotOpen],
+  audit: ({ id }) => ({ id }),
+  run: Effect.fnUntraced(function* ({ id }) {
+    const { cancelInvoice } = yield* lazily(() => import("./cancelInvoice.ts"))
+    const { byId } = yield* repo
+    const cancelled = yield* cancelInvoice((db) => byId(db, id))
+    return cancelled === undefined ? yield* noInvoice(id) : yield* view(cancelled)
+  })
+})
