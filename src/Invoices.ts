@@ -12,11 +12,10 @@ import type { Mode } from "./Domain/Chain.ts"
 import { decimalsOf } from "./Domain/Currency.ts"
 import { newCheckoutToken, newInvoiceId } from "./Domain/Ids.ts"
 import {
-  type Choice,
   ChoiceUnpriced,
   type Chosen,
   type CreateInvoice,
-  choiceOf,
+  choiceName,
   chosenBy,
   DuplicateInvoiceRef,
   type Invoice,
@@ -25,6 +24,7 @@ import {
   mostChoices,
   NotAChoice,
   notOpen,
+  type PaymentChoice,
   rateHeldFor
 } from "./Domain/Invoice.ts"
 import { isEnded, type Payment, paymentDefaults } from "./Domain/Payment.ts"
@@ -120,11 +120,11 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       const webhooks = yield* Webhooks
       const heartbeat = (yield* Workers).worker("invoices", interval)
 
-      const choicesIn = (mode: Mode): ReadonlyArray<Choice> =>
+      const choicesIn = (mode: Mode): ReadonlyArray<PaymentChoice> =>
         settings.chains
           .filter((network) => network.mode === mode)
           .flatMap(payableOn)
-          .map(choiceOf)
+          .map(choiceName)
 
       const withPayments = (db: Db, invoice: Invoice) =>
         Effect.map(PaymentsRepo.ofInvoice(db, invoice.id), (all): InvoiceWithPayments => ({ invoice, payments: all }))
@@ -247,13 +247,13 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       /** The part of a choice outside of transactions: its price, and what makes its payment. */
       const prepare = Effect.fnUntraced(function* (owner: Owner, invoice: Draft, chosen: Chosen) {
         const { choices, expiresAt, metadata, mode, price, redirectUrl, webhookUrl } = invoice
-        if (!choices.includes(choiceOf(chosen))) return yield* new NotAChoice({ available: choices })
+        if (!choices.includes(choiceName(chosen))) return yield* new NotAChoice({ available: choices })
         const { quote, units: amount } = yield* Effect.catchTag(
           quotes.priceIn(mode, price, chosen),
           "RateUnavailable",
           ({ message }) =>
             Effect.flatMap(offers(invoice), (some) => {
-              const available = some.flatMap((offer) => (offer.quote === undefined ? [] : [choiceOf(offer)]))
+              const available = some.flatMap((offer) => (offer.quote === undefined ? [] : [choiceName(offer)]))
               return new ChoiceUnpriced({ message, available })
             })
         )

@@ -1,6 +1,6 @@
 import { bodyTooLarge, type ErrorCode, errorObject } from "../Domain/ApiError.ts"
 import { expiryRule } from "../Domain/Payment.ts"
-import { examplePayment } from "./examples.ts"
+import { exampleInvoice, examplePayment } from "./examples.ts"
 
 /** When the server returns each code, and what to do. */
 export const meanings: Readonly<Record<ErrorCode, string>> = {
@@ -75,6 +75,9 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
 const exampleDetails: { readonly [Code in ErrorCode]?: unknown } = {
   VALIDATION_ERROR: [{ path: "expiresIn", message: `must ${expiryRule}` }],
   DUPLICATE_MERCHANT_REF: { paymentId: examplePayment.id },
+  DUPLICATE_INVOICE_REF: { invoiceId: exampleInvoice.id },
+  INVOICE_NOT_OPEN: { status: "paid" },
+  CHOICE_UNAVAILABLE: { available: ["USDC-base", "USDC-polygon"] },
   PAYMENT_NOT_PENDING: { status: "confirmed" },
   QUOTE_MISMATCH: { chain: "base", accepted: [{ currency: "USDC", amounts: ["54610500", "54890000"] }] },
   AMOUNT_TOO_SMALL: { gross: "0.000550", fees: { network: "0.004117", service: "0.000003" } },

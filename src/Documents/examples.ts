@@ -204,7 +204,7 @@ const createInvoiceInFull: typeof CreateInvoiceBody.Encoded = {
   language: "de"
 }
 
-const exampleInvoice: InvoiceObject = {
+export const exampleInvoice: InvoiceObject = {
   id: "inv_AZwT7J4ARk2LbN8sVq5wXc3mHt7yUi",
   merchantRef: "order-1",
   price: { amount: "25.00", currency: "EUR" },

@@ -6,9 +6,9 @@ import { Data, Schema } from "effect"
 import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, type Mode } from "./Chain.ts"
-import { Fiat, PaymentCurrency } from "./Currency.ts"
+import { type Fiat, PaymentCurrency } from "./Currency.ts"
 import type { AccountId, CheckoutToken, InvoiceId, PaymentId } from "./Ids.ts"
-import { type Payment, PaymentObject, type PricedInvoice } from "./Payment.ts"
+import { InvoicePrice, type Payment, PaymentObject, type PricedInvoice } from "./Payment.ts"
 
 export const InvoiceStatus = Schema.Literal("open", "processing", "paid", "expired", "failed", "cancelled")
 export type InvoiceStatus = typeof InvoiceStatus.Type
@@ -18,24 +18,24 @@ export const languages = ["en", "es", "de", "fr", "pt"] as const
 export type Language = (typeof languages)[number]
 
 /** A token on a network, as `USDC-base`. */
-export type Choice = `${PaymentCurrency}-${ChainName}`
+export type PaymentChoice = `${PaymentCurrency}-${ChainName}`
 
 const choices = PaymentCurrency.literals.flatMap((currency) =>
-  ChainName.literals.map((chain): Choice => `${currency}-${chain}`)
+  ChainName.literals.map((chain): PaymentChoice => `${currency}-${chain}`)
 )
 
 /** One of all tokens on all networks, whether there is such a token or not. */
-export const ChoiceText = Schema.Literal(...choices)
+export const ChoiceName = Schema.Literal(...choices)
 
 export interface Chosen {
   readonly currency: PaymentCurrency
   readonly chain: ChainName
 }
 
-export const choiceOf = ({ chain, currency }: Chosen): Choice => `${currency}-${chain}`
+export const choiceName = ({ chain, currency }: Chosen): PaymentChoice => `${currency}-${chain}`
 
 /** The token and the network of a choice. */
-export const chosenBy = (choice: Choice): Chosen => {
+export const chosenBy = (choice: PaymentChoice): Chosen => {
   const [currency, chain] = choice.split("-")
   // Sound: neither part has a hyphen.
   return { currency, chain } as Chosen
@@ -48,7 +48,7 @@ export interface Invoice extends PricedInvoice {
   readonly account: AccountId
   readonly mode: Mode
   /** Where the customer may choose, in the order of the configuration. */
-  readonly choices: ReadonlyArray<Choice>
+  readonly choices: ReadonlyArray<PaymentChoice>
   readonly status: InvoiceStatus
   readonly createdAt: number
   readonly expiresAt: number
@@ -68,7 +68,7 @@ export interface CreateInvoice {
   readonly price: { readonly amount: string; readonly currency: Fiat }
   readonly merchantRef?: string | undefined
   /** All that can be paid in where absent. */
-  readonly currencies?: ReadonlyArray<Choice> | undefined
+  readonly currencies?: ReadonlyArray<PaymentChoice> | undefined
   /** Seconds. */
   readonly expiresIn?: number | undefined
   readonly metadata?: string | undefined
@@ -110,17 +110,11 @@ export interface InvoiceWithPayments {
   readonly payments: ReadonlyArray<Payment>
 }
 
-/** The price of an invoice. */
-const Price = Schema.Struct({
-  amount: text("A decimal.", { pattern: "^(0|[1-9][0-9]*)(\\.[0-9]+)?$" }),
-  currency: Fiat
-}).annotations({ identifier: "Price", description: "An amount of fiat money." })
-
 /** The invoice object of the API and of its events. */
 export const InvoiceObject = Schema.Struct({
   id: text("Identifier of the invoice.", idPattern("inv")),
   merchantRef: maybe(text("Your reference, as given.")),
-  price: Price,
+  price: InvoicePrice,
   status: InvoiceStatus.annotations({
     description:
       "`open`: nobody has paid. `processing`: money was seen and waits for confirmations. `paid`: its payment is confirmed. `expired`: nothing came in time. `failed`: its payment failed, see there. `cancelled`: you ended it."
@@ -198,11 +192,11 @@ export class DuplicateInvoiceRef extends Data.TaggedError("DuplicateInvoiceRef")
 /** The price cannot be converted to what was chosen; `available` can be paid in now. */
 export class ChoiceUnpriced extends Data.TaggedError("ChoiceUnpriced")<{
   readonly message: string
-  readonly available: ReadonlyArray<Choice>
+  readonly available: ReadonlyArray<PaymentChoice>
 }> {}
 
 /** What is offered does not include that choice. */
-export class NotAChoice extends Data.TaggedError("NotAChoice")<{ readonly available: ReadonlyArray<Choice> }> {}
+export class NotAChoice extends Data.TaggedError("NotAChoice")<{ readonly available: ReadonlyArray<PaymentChoice> }> {}
 
 /** The address of an invoice's page. */
 export const pageOfInvoice = (

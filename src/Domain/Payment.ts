@@ -111,6 +111,12 @@ export const isEnded = (status: PaymentStatus): status is Exclude<PaymentStatus,
 const baseUnits = (description: string, pattern: string) =>
   text(`${description}, in the smallest unit of the token: wei for ETH, millionths for USDC.`, { pattern })
 
+/** The price of an invoice. */
+export const InvoicePrice = Schema.Struct({
+  amount: text("A decimal.", { pattern: "^(0|[1-9][0-9]*)(\\.[0-9]+)?$" }),
+  currency: Fiat.annotations({ description: "The currency of the price." })
+}).annotations({ identifier: "Price", description: "An amount of fiat money." })
+
 /** The payment object of the API and of every event. Fields that do not apply yet are absent, never null. */
 export const PaymentObject = Schema.Struct({
   id: text("Identifier of the payment.", idPattern("pay")),
@@ -180,7 +186,7 @@ export const PaymentObject = Schema.Struct({
     Schema.Struct({
       id: text("Identifier of the invoice.", idPattern("inv")),
       merchantRef: maybe(text("Your reference of the invoice.")),
-      price: Schema.Struct({ amount: text("A decimal."), currency: Fiat })
+      price: InvoicePrice
     }).annotations({ description: "The invoice that a customer's choice made this payment of." })
   )
 }).annotations({

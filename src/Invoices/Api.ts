@@ -3,9 +3,9 @@ import { Schema } from "effect"
 import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
 import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
 import { Fiat } from "../Domain/Currency.ts"
-import { ChoiceText, InvoiceObject, InvoiceStatus, languages } from "../Domain/Invoice.ts"
+import { ChoiceName, InvoiceObject, InvoiceStatus, languages } from "../Domain/Invoice.ts"
 import { Metadata } from "../Domain/Metadata.ts"
-import { alternatives, maybe, must, text } from "../lib/annotations.ts"
+import { alternatives, inLog, maybe, must, text } from "../lib/annotations.ts"
 import { choiceParameter, cursorParameter, limitParameter, momentParameter, pageSchema } from "../lib/parameters.ts"
 import {
   CancelPaymentBody,
@@ -27,11 +27,15 @@ const PriceField = Schema.Struct({
     { about: "What it costs, with no more decimals than the currency has", log: "shown" }
   ),
   currency: must(`be ${alternatives(Fiat.literals)}`, Fiat, { about: "The currency of the price", log: "shown" })
-}).annotations({ identifier: "PriceOfInvoice", description: "What the customer is to pay, in fiat money." })
+}).annotations({
+  identifier: "PriceOfInvoice",
+  description: "What the customer is to pay, in fiat money.",
+  ...inLog("shown")
+})
 
 const ChoicesField = must(
   "be a list of tokens and networks such as USDC-base, each once, at least one",
-  Schema.Array(ChoiceText).pipe(
+  Schema.Array(ChoiceName).pipe(
     Schema.minItems(1),
     Schema.filter((some) => new Set(some).size === some.length)
   ),

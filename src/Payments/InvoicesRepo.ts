@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { CheckoutToken, InvoiceId } from "../Domain/Ids.ts"
-import { type Choice, type Invoice, type InvoiceStatus, invoiceStatusOf } from "../Domain/Invoice.ts"
+import { type Invoice, type InvoiceStatus, invoiceStatusOf, type PaymentChoice } from "../Domain/Invoice.ts"
 import type { Outbox } from "../Events/Outbox.ts"
 import { type Db, execute, type Param, Tx, withoutNulls } from "../Sql.ts"
 import * as Payments from "./PaymentsRepo.ts"
@@ -23,7 +23,7 @@ const columns = `sequence, id, checkout_token AS checkoutToken, account_id AS ac
 
 const fromRow = (row: Row): Invoice => {
   const { amount, choices, currency, ...rest }: Row = withoutNulls(row)
-  return { ...rest, price: { amount, currency }, choices: choices.split(" ") as ReadonlyArray<Choice> }
+  return { ...rest, price: { amount, currency }, choices: choices.split(" ") as ReadonlyArray<PaymentChoice> }
 }
 
 const where = (condition: string) => `SELECT ${columns} FROM invoices WHERE ${condition}`

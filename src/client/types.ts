@@ -143,10 +143,7 @@ export interface Payment {
     /** Identifier of the invoice. */ readonly id: string
     /** Your reference of the invoice. */
     readonly merchantRef?: string
-    readonly price: {
-      /** A decimal. */ readonly amount: string
-      readonly currency: "USD" | "EUR" | "GBP" | "MXN"
-    }
+    readonly price: Price
   }
 }
 
@@ -267,6 +264,7 @@ export interface AcceptedMoney {
 export interface Price {
   /** A decimal. */
   readonly amount: string
+  /** The currency of the price. */
   readonly currency: "USD" | "EUR" | "GBP" | "MXN"
 }
 

@@ -77,6 +77,8 @@ describe("the OpenAPI document", () => {
       "get /v1/events/stream 200,400,401,403,405,429,503,default",
       "get /v1/exceptions 200,400,401,403,405,429,503,default",
       "get /v1/exceptions/{id} 200,400,401,403,404,405,429,503,default",
+      "get /v1/invoices 200,400,401,403,405,429,503,default",
+      "get /v1/invoices/{id} 200,400,401,403,404,405,429,503,default",
       "get /v1/ledger 200,400,401,403,405,429,503,default",
       "get /v1/payments 200,400,401,403,405,429,503,default",
       "get /v1/payments/{id} 200,400,401,403,404,405,429,503,default",
@@ -91,6 +93,9 @@ describe("the OpenAPI document", () => {
       "post /v1/deliveries/redeliver 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/deliveries/{id}/redeliver 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/exceptions/{id}/resolve 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
+      "post /v1/invoices 201,400,401,403,405,409,413,415,422,429,503,507,default",
+      "post /v1/invoices/{id}/cancel 200,400,401,403,404,405,409,413,415,422,429,503,default",
+      "post /v1/invoices/{id}/choose 200,400,401,403,404,405,409,413,415,422,429,503,507,default",
       "post /v1/payments 201,400,401,403,405,409,413,415,422,429,503,507,default",
       "post /v1/payments/{id}/cancel 200,400,401,403,404,405,409,413,415,422,429,503,default",
       "post /v1/payments/{id}/refunds 201,400,401,403,404,405,409,413,415,422,429,503,507,default",
@@ -139,7 +144,7 @@ describe("the OpenAPI document", () => {
           keyed && status !== "401" && status !== "default"
         )
         expect("Allow" in headers).toBe(status === "405")
-        expect("Location" in headers).toBe(status === "201" && path === "/v1/payments")
+        expect("Location" in headers).toBe(status === "201" && ["/v1/payments", "/v1/invoices"].includes(path))
         expect("Idempotent-Replayed" in headers).toBe(takesBody && ["200", "201"].includes(status))
         expect("ETag" in headers, `${path} ${status}`).toBe(
           ["/openapi.json", "/v1/currencies"].includes(path) && ["200", "304"].includes(status)

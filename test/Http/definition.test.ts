@@ -9,6 +9,7 @@ import { makeRouter } from "../../src/Http/routes.ts"
 const handle = () => Effect.succeed(answer({}))
 const handlers = {
   payments: { create: handle, get: handle, list: handle, currencies: handle, change: handle, cancel: handle },
+  invoices: { create: handle, get: handle, list: handle, choose: handle, cancel: handle },
   exceptions: { list: handle, get: handle, resolve: handle },
   refunds: { create: handle, list: handle, get: handle, name: handle, drop: handle },
   ledger: { list: handle },
@@ -36,6 +37,11 @@ it("the definition declares the permission of each endpoint", () => {
     "GET /v1/currencies ",
     "PATCH /v1/payments/:id payments:write",
     "POST /v1/payments/:id/cancel payments:write",
+    "POST /v1/invoices payments:write",
+    "GET /v1/invoices/:id payments:read",
+    "GET /v1/invoices payments:read",
+    "POST /v1/invoices/:id/choose payments:write",
+    "POST /v1/invoices/:id/cancel payments:write",
     "GET /v1/exceptions exceptions:read",
     "GET /v1/exceptions/:id exceptions:read",
     "POST /v1/exceptions/:id/resolve exceptions:write",

@@ -39,6 +39,8 @@ describe("the fields of all endpoints", () => {
     const shown = fields.found.filter(([, , inLog]) => inLog === "shown").map(([body, name]) => `${body} ${name}`)
     expect(shown).toEqual([
       ...["merchantRef", "amount", "currency", "chain", "expiresIn"].map((name) => `POST /v1/payments ${name}`),
+      ...["price", "merchantRef", "currencies", "expiresIn", "language"].map((name) => `POST /v1/invoices ${name}`),
+      ...["currency", "chain"].map((name) => `POST /v1/invoices/:id/choose ${name}`),
       ...["action", "amount"].map((name) => `POST /v1/exceptions/:id/resolve ${name}`),
       "POST /v1/payments/:id/refunds amount",
       "POST /v1/webhooks events",

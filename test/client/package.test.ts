@@ -16,7 +16,7 @@ const tsc = createRequire(import.meta.url).resolve("typescript/bin/tsc")
 
 /** What a TypeScript program of a merchant does with the client. */
 const source = `
-import { createClient, toBaseUnits, TilldError, TilldConnectionError, verifyWebhook, WebhookVerificationError, type Payment, type WebhookEvent } from "tilld/client"
+import { createClient, toBaseUnits, TilldError, TilldConnectionError, verifyWebhook, WebhookVerificationError, type InvoiceEvent, type Payment, type WebhookEvent } from "tilld/client"
 
 const tilld = createClient({ baseUrl: "https://pay.example.com", apiKey: "svc_test_x", fetch, maxRetries: 1 })
 export const pay = async (signal: AbortSignal): Promise<Payment | string | undefined> => {
@@ -35,7 +35,7 @@ export const open = async (): Promise<number> => {
   for await (const { exceptions } of tilld.payments.listAll({ status: "pending" })) count += exceptions?.length ?? 1
   return count
 }
-export const receive = async (body: Uint8Array, header: string | string[] | undefined): Promise<WebhookEvent | string> => {
+export const receive = async (body: Uint8Array, header: string | string[] | undefined): Promise<WebhookEvent | InvoiceEvent | string> => {
   const event = await verifyWebhook(body, header, ["whsec_new-secret-of-mine", "whsec_old-secret-of-mine"])
   return event.event === "test" ? event.message : event
 }
