@@ -66,8 +66,8 @@ const ofOthers: Readonly<Record<string, string>> = {
 const reasons: Readonly<Record<string, string>> = {
   "an IP network": "sign_in_networks.network",
   "the daemon draws it":
-    "id person_id payment_id event_id endpoint_id quote_id key_id rolled_to of_id account_id " +
-    "payments.checkout_token",
+    "id person_id payment_id event_id endpoint_id quote_id invoice_id key_id rolled_to of_id account_id " +
+    "payments.checkout_token invoices.checkout_token",
   "an account's id": "realm",
   "live or test": "mode events.mode",
   "of a fixed size": "hash body_hash salt payments.address payments.tx_hash",
@@ -77,7 +77,7 @@ const reasons: Readonly<Record<string, string>> = {
   "the daemon computes it": "payments.usd_value",
   "one of a list":
     "payments.currency payments.chain payments.failure_reason events.kind idempotent_responses.route " +
-    "transitions.from_status transitions.to_status searches.chain requests.method requests.error_code",
+    "invoices.currency invoices.language transitions.from_status transitions.to_status searches.chain requests.method requests.error_code",
   "its deliveries count it": "lanes.target",
   "an IP address": "sessions.address",
   "at most 100 characters": "passwords.sign_in_name",
@@ -86,7 +86,8 @@ const reasons: Readonly<Record<string, string>> = {
   "one row: the name of one of the operator's files": "shops.logo",
   "one row: at most 500 characters": "shops.website shops.contact",
   "one row: at most 64 characters": "shops.timezone",
-  "one row: one of four": "shops.currency",
+  "one row: one of a list": "shops.currency shops.invoice_refs",
+  "at most 20 characters": "invoices.amount",
   "one row: at most 18 characters": "shops.minimum_usd",
   "one row: one of three names": "shop_images.name",
   "one row: at most 40 KiB, by the schema": "shop_images.bytes",
@@ -134,7 +135,7 @@ test("every table is counted, capped, or not made by an account", function* () {
   expect(Array.from(counted.keys()).toSorted()).toEqual(
     [
       ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
-      ...["metadata_terms", "passkeys", "people", "quotes"]
+      ...["invoices", "metadata_terms", "passkeys", "people", "quotes"]
     ].toSorted()
   )
 })

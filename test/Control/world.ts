@@ -19,6 +19,7 @@ import { allOperations } from "../../src/Control/operations.ts"
 import { operationPath } from "../../src/Control/socketProtocol.ts"
 import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
+import { cancelOpenInvoice, listInvoices, showInvoice } from "../../src/Invoices/invoiceOperations.ts"
 import { iso } from "../../src/lib/moment.ts"
 import * as AuditRepo from "../../src/Operations/AuditRepo.ts"
 import { listAudit } from "../../src/Operations/auditOperation.ts"
@@ -99,6 +100,8 @@ const proof = await (async () => {
   return proofOf(challenge, await holder.signMessage({ message: proofMessage(challenge) }))
 })()
 
+const invoice = `inv_${"2".repeat(22)}`
+
 const rows = [
   "INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 10)",
   // As deep as the chain asks for.
@@ -109,6 +112,8 @@ const rows = [
   ...refund,
   insertPayment(3, "polygon", "NULL"),
   insertPayment(4, "base", "NULL"),
+  `INSERT INTO invoices (id, checkout_token, account_id, mode, amount, currency, choices, status, created_at, expires_at, metadata)
+   VALUES ('${invoice}', 't', 'default', 'test', '25', 'EUR', 'USDC-base', 'open', 0, 9000000, '{}')`,
   `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at)
    VALUES ('key_1', 'default', 'test', 'shop', x'00', 'last', 'payments:read', 0)`,
   `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
@@ -253,6 +258,9 @@ export const samples: ReadonlyArray<Sample> = [
     act: "sweep account",
     detail: { digest: hash, sent: 0, unsent: 0 }
   },
+  { operation: listInvoices, input: { account, mode } },
+  { operation: showInvoice, input: { id: invoice } },
+  { operation: cancelOpenInvoice, input: { id: invoice }, act: "invoices cancel", detail: { id: invoice } },
   { operation: cancelOpenPayment, input: { id: payment(4) }, act: "payments cancel", detail: { id: payment(4) } },
   {
     operation: abandonPayments,

@@ -80,7 +80,7 @@ liveSuite(testApp(), "GET /v1/events/stream", (test, it) => {
     const { call, newKey } = yield* TestApi
     const key = yield* newKey()
     const rule =
-      "must be kinds of events, separated by commas: payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed, payment.updated, payment.exception or refund.final"
+      "must be kinds of events, separated by commas: payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed, payment.updated, payment.exception, refund.final, invoice.created, invoice.processing, invoice.paid, invoice.expired, invoice.failed or invoice.cancelled"
     for (const events of ["", "payment.paid", "payment.created,", "payment.created payment.updated"]) {
       const wrong = yield* call("GET", `${path}?events=${encodeURIComponent(events)}`, { key })
       expect([wrong.status, problemsIn(wrong)], events).toEqual([400, { events: rule }])

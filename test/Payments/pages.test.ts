@@ -20,10 +20,13 @@ const planOf = (query: (db: Db) => Effect.Effect<unknown, unknown>) =>
     return steps.filter((step) => !ofToken.has(step))
   })
 
-/** The token of each payment, once for each of its columns: a row of a small table, by its number. */
+/** The token and the invoice of each payment: a row by its number or id. */
 const ofToken = new Set([
   "CORRELATED SCALAR SUBQUERY 1",
   "CORRELATED SCALAR SUBQUERY 2",
+  "CORRELATED SCALAR SUBQUERY 3",
+  "CORRELATED SCALAR SUBQUERY 4",
+  "SEARCH invoices USING INDEX sqlite_autoindex_invoices_1 (id=?)",
   "SEARCH tokens USING INTEGER PRIMARY KEY (rowid=?)"
 ])
 

@@ -18,7 +18,7 @@ const endpoint = (fields: Record<string, unknown> = {}) => ({
 })
 
 const kinds =
-  "must be payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed, payment.updated, payment.exception or refund.final"
+  "must be payment.created, payment.detecting, payment.confirmed, payment.expired, payment.failed, payment.updated, payment.exception, refund.final, invoice.created, invoice.processing, invoice.paid, invoice.expired, invoice.failed or invoice.cancelled"
 
 // 192.0.2.0/24 is for documentation: no one is called.
 const app = testApp({ webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] }) })

@@ -24,6 +24,9 @@ const sizes = {
   payments: (row: string) =>
     `${onPages(`302 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "wallet")}`)}
       + 300 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref", "wallet")}`,
+  invoices: (row: string) =>
+    `${onPages(`260 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "choices")}`)}
+      + 260 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref")}`,
   metadata_terms: (row: string) => `70 + ${octets(row, "account_id", "key", "value")}`,
   events: (row: string) =>
     `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 126 + ${octets(row, "account_id")}`,
