@@ -10,6 +10,7 @@ const require = createRequire(import.meta.url)
 const unions = {
   Chain: ({ schemas }) => schemas.Payment.properties.chain,
   PaymentCurrency: ({ schemas }) => schemas.Payment.properties.currency,
+  Fiat: ({ schemas }) => schemas.LedgerRow.properties.worthCurrency,
   QuoteCurrency: ({ schemas }) => schemas.Quote.properties.fromCurrency,
   PaymentStatus: ({ schemas }) => schemas.Payment.properties.status,
   FailureReason: ({ schemas }) => schemas.Payment.properties.failureReason,
@@ -59,7 +60,11 @@ export const clientTypes = async (root) => {
     ListLedger: queryOf("/v1/ledger"),
     ListDeliveries: queryOf("/v1/deliveries")
   }
-  const literals = (values) => values.map((value) => JSON.stringify(value)).join(" | ")
+  const fiat = unions.Fiat({ schemas }).enum
+  const literals = (values) =>
+    values.length > fiat.length && fiat.every((one) => values.includes(one))
+      ? `Fiat | ${literals(values.filter((value) => !fiat.includes(value)))}`
+      : values.map((value) => JSON.stringify(value)).join(" | ")
   const named = new Map(
     Object.entries(unions).map(([name, find]) => [find({ schemas, queries }).enum.toSorted().join(), name])
   )

@@ -97,7 +97,7 @@ const makeShopLook = Effect.gen(function* () {
       Effect.provideService(Settings, settings),
       Effect.provideService(Reader, reader),
       Effect.map((bytes) => logoReply(logo, bytes)),
-      Effect.catchTag("LogoRefused", ({ message }) =>
+      Effect.catchTag("ShopRefused", ({ message }) =>
         Effect.as(Effect.annotateLogs(Effect.logWarning(message), { account, logo }), undefined)
       )
     )

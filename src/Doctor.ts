@@ -8,7 +8,7 @@
 import { statSync } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
-import { Array, BigDecimal, Clock, Duration, Effect, Either, Schema } from "effect"
+import { Array, BigDecimal, Clock, Effect, Either, Schema } from "effect"
 import { lastBackupAt } from "./Backup/lastBackup.ts"
 import { examineCertificates, examinePublicUrl } from "./Doctor/certificates.ts"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
@@ -48,7 +48,8 @@ import { modes, networkKey } from "./Domain/Chain.ts"
 import { bodyText, makeHttpClient, readBody } from "./lib/httpClient.ts"
 import { lossOf } from "./Payments/addresses/lostDatabase.ts"
 import type { PriceStatus } from "./Quotes/Prices.ts"
-import { readPrices } from "./Quotes/readPrices.ts"
+import { readPrices } from "./Quotes/Prices.ts"
+import { ageText } from "./Quotes/sources/PriceSource.ts"
 import { showDecimal } from "./Quotes/sources/rate.ts"
 import type { ChainSettings, SettingsShape, SettingsSource } from "./Settings.ts"
 
@@ -120,8 +121,6 @@ const percent = BigDecimal.make(100n, 0)
 const shownPercent = (part: BigDecimal.BigDecimal): string =>
   `${showDecimal(BigDecimal.round(BigDecimal.multiply(part, percent), { scale: 2 }))} %`
 
-const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
-
 const findingOf = ({ age, fresh, price, reason, source, spread, symbol }: PriceStatus): Finding => {
   const name = `price of ${symbol}`
   if (price === undefined || age === undefined) {
@@ -133,8 +132,8 @@ const findingOf = ({ age, fresh, price, reason, source, spread, symbol }: PriceS
   return spread === undefined
     ? warn(
         name,
-        `${shown}, and no other source has it`,
-        "add another source to rates.sources, or an ethereum in live mode"
+        `${shown}, and no other source has it${reason === undefined ? "" : ` (${reason})`}`,
+        "add another source to rates.sources, or an ethereum in live mode, where it has one: docs/prices.md"
       )
     : ok(name, `${shown}; ${fresh.join(", ")} are ${shownPercent(spread)} apart`)
 }

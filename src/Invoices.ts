@@ -9,7 +9,6 @@ import { keepWithin } from "./Auth/UsageRepo.ts"
 import type { Owner } from "./Domain/Account.ts"
 import type { FieldProblem } from "./Domain/ApiError.ts"
 import type { Mode } from "./Domain/Chain.ts"
-import { decimalsOf } from "./Domain/Currency.ts"
 import { newCheckoutToken, newInvoiceId } from "./Domain/Ids.ts"
 import {
   ChoiceUnpriced,
@@ -39,7 +38,7 @@ import { counted } from "./Payments/statusMachine.ts"
 import { standingOf } from "./Payments/storeTransitions.ts"
 import { type CreateError, Payments, payableOn } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
-import { Quotes } from "./Quotes.ts"
+import { decimalProblems, offProblems, Quotes } from "./Quotes.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, type Db, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
@@ -139,10 +138,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
         { currencies, price, webhookUrl }: CreateInvoice
       ) {
         const offered = choicesIn(mode)
-        const most = decimalsOf[price.currency]
-        const digits = price.amount.split(".")[1]?.length ?? 0
-        const message = `must have at most ${most} decimals, which is what ${price.currency} has`
-        const wrongPrice = digits > most ? [{ path: "price.amount", message }] : []
+        const wrongPrice = decimalProblems("price.amount", price.amount, price.currency)
         const none =
           offered.length === 0 ? [{ path: "currencies", message: `no chain is configured for ${mode} keys` }] : []
         const wrong = (currencies ?? []).flatMap(
@@ -156,7 +152,8 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
           onFailure: ({ message }) => [{ path: "webhookUrl", message }],
           onSuccess: () => []
         })
-        return [...wrongPrice, ...(none.length > 0 ? none : wrong), ...refused]
+        const off = offProblems(settings.rates.currencies, { "price.currency": price.currency })
+        return [...off, ...wrongPrice, ...(none.length > 0 ? none : wrong), ...refused]
       })
 
       /** The price is worth less than the account takes. */

@@ -5,7 +5,7 @@
  * network and service fees, and stores the quote. `lock` is called by `Payments.create` in its transaction: it checks that
  * the payment asks for what the quote prices. A quote serves one payment.
  */
-import { BigDecimal, Clock, Context, Effect, Layer, Option } from "effect"
+import { BigDecimal, Clock, Context, Data, Effect, Layer, Option } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
@@ -16,20 +16,14 @@ import {
   type Fiat,
   isToken,
   nativeToken,
+  offText,
   PaymentCurrency,
   type Token,
   tokenChains
 } from "./Domain/Currency.ts"
 import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
 import { QuoteRefused } from "./Domain/Payment.ts"
-import {
-  AmountTooSmall,
-  type CreateQuote,
-  type QuoteCurrency,
-  QuoteImpossible,
-  type QuoteObject,
-  RateUnavailable
-} from "./Domain/Quote.ts"
+import type { CreateQuote, QuoteCurrency, QuoteObject } from "./Domain/Quote.ts"
 import { alternatives } from "./lib/annotations.ts"
 import { iso } from "./lib/moment.ts"
 import { stablecoins, toleranceOf } from "./Quotes/combineSources.ts"
@@ -39,6 +33,20 @@ import * as Repo from "./Quotes/QuotesRepo.ts"
 import { pow10, rateOf, ratio } from "./Quotes/sources/rate.ts"
 import { Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+
+/** The fields are not possible together: every problem, by field. */
+export class QuoteImpossible extends Data.TaggedError("QuoteImpossible")<{
+  readonly problems: ReadonlyArray<{ readonly path: string; readonly message: string }>
+}> {}
+
+/** No fresh price, or no recent gas price, is known. Asking again later may help. */
+export class RateUnavailable extends Data.TaggedError("RateUnavailable")<{ readonly message: string }> {}
+
+/** The fees are not less than the amount. Both in `toCurrency`. */
+export class AmountTooSmall extends Data.TaggedError("AmountTooSmall")<{
+  readonly gross: string
+  readonly fees: { readonly network: string; readonly service: string }
+}> {}
 
 /** The terms of a payment that names a quote. Amount in base units. */
 interface Priced {
@@ -148,19 +156,25 @@ const chainsOf = ({ fromCurrency, toCurrency }: CreateQuote): ReadonlyArray<Chai
     [fromCurrency, toCurrency].every((currency) => !isToken(currency) || tokenChains[currency].includes(chain))
   )
 
-const decimalsIn = (amount: string): number => amount.split(".")[1]?.length ?? 0
+/** What is wrong with a decimal amount of a currency that has fewer decimals. `path`: its field. */
+export const decimalProblems = (path: string, amount: string, currency: QuoteCurrency) => {
+  const most = decimalsOf[currency]
+  const message = `must have at most ${most} decimals, which is what ${currency} has`
+  return (amount.split(".")[1]?.length ?? 0) > most ? [{ path, message }] : []
+}
+
+/** What is wrong with fiat currencies, by field; `on`: those that are on. */
+export const offProblems = (on: ReadonlyArray<Fiat>, fields: Readonly<Record<string, QuoteCurrency>>) =>
+  Object.entries(fields)
+    .filter(([, currency]) => !isToken(currency) && !on.includes(currency))
+    .map(([path, currency]) => ({ path, message: offText(currency) }))
 
 /** The problems of the fields together. `watched`: the configured chains of the key's mode. */
 const termProblemsOf = (request: CreateQuote, watched: ReadonlyArray<ChainName>): QuoteImpossible["problems"] => {
   const { amount, fromCurrency, toCurrency } = request
   const problems: Array<{ readonly path: string; readonly message: string }> = []
   if (fromCurrency === toCurrency) problems.push({ path: "toCurrency", message: "must differ from fromCurrency" })
-  if (decimalsIn(amount) > decimalsOf[fromCurrency]) {
-    problems.push({
-      path: "amount",
-      message: `must have at most ${decimalsOf[fromCurrency]} decimals, which is what ${fromCurrency} has`
-    })
-  }
+  problems.push(...decimalProblems("amount", amount, fromCurrency))
   const chain = chainOf(request)
   const possible = chainsOf(request)
   if (chain === undefined || possible.length === 0) {
@@ -288,7 +302,9 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
 
       const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
         const watched = settings.chains.filter((network) => network.mode === mode).map((network) => network.chain)
-        const problems = termProblemsOf(request, watched)
+        const { fromCurrency, toCurrency } = request
+        const off = offProblems(settings.rates.currencies, { fromCurrency, toCurrency })
+        const problems = [...off, ...termProblemsOf(request, watched)]
         const chain = chainOf(request)
         if (problems.length > 0 || chain === undefined) return yield* new QuoteImpossible({ problems })
         const rate = rateOf(yield* priceOf(request.fromCurrency), yield* priceOf(request.toCurrency))

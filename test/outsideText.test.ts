@@ -321,14 +321,14 @@ const responses: ReadonlyArray<Parser> = [
   [
     "a price of Coinbase",
     price(
-      (get) => makeCoinbase(get, ""),
+      (get) => makeCoinbase(get, "", ["ETH"]),
       (ETH) => ({ data: { currency: "USD", rates: { ETH } } })
     )
   ],
   [
     "a price of Kraken",
     price(
-      (get) => makeKraken(get, ""),
+      (get) => makeKraken(get, "", ["ETH"]),
       (a) => ({ error: [], result: { XETHZUSD: { a: [a], b: [a] } } })
     )
   ],

@@ -6,7 +6,7 @@ import { constants } from "node:fs"
 import { type FileHandle, open, readdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Predicate, Schema } from "effect"
-import { LogoRefused } from "../Domain/Account.ts"
+import { ShopRefused } from "../Domain/Account.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { LogoFile } from "../Domain/Shop.ts"
 import { Settings } from "../Settings.ts"
@@ -32,11 +32,11 @@ const whatIsThere = (folder: string, within: string) =>
       const listed = [...names.sort().slice(0, mostNamed), ...(names.length > mostNamed ? ["…"] : [])]
       const there =
         listed.length === 0 ? "there is none yet" : `there ${names.length === 1 ? "is" : "are"} ${listed.join(", ")}`
-      return new LogoRefused({ rule: `must be an image in the folder ${within}, where ${there}` })
+      return new ShopRefused({ part: "logo", rule: `must be an image in the folder ${within}, where ${there}` })
     })
   )
 
-const rule = (text: string) => new LogoRefused({ rule: text })
+const rule = (text: string) => new ShopRefused({ part: "logo", rule: text })
 
 const contents = (file: FileHandle) =>
   Effect.gen(function* () {

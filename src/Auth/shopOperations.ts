@@ -1,7 +1,7 @@
 /** How the checkout of an account looks. */
 import { Effect, Schema } from "effect"
-import { LogoRefused, UnknownAccount } from "../Domain/Account.ts"
-import { Fiat } from "../Domain/Currency.ts"
+import { ShopRefused, UnknownAccount } from "../Domain/Account.ts"
+import { Fiat, standardFiat } from "../Domain/Currency.ts"
 import {
   Accent,
   Contact,
@@ -14,7 +14,7 @@ import {
   TimeZone,
   Website
 } from "../Domain/Shop.ts"
-import { must } from "../lib/annotations.ts"
+import { alternatives, must } from "../lib/annotations.ts"
 import { AccountField, maybe } from "../Operations/inputFields.ts"
 import { type Flag, withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
@@ -71,8 +71,8 @@ export const changeShop = operation({
       value: "ZONE"
     }),
     currency: part(`be one of ${Fiat.literals.join(", ")}`, Schema.compose(Schema.Uppercase, Fiat, { strict: false }), {
-      about: "The currency of the portal's sums",
-      value: Fiat.literals.join("|")
+      about: `The currency of the portal's sums: ${alternatives(standardFiat)}, or one of rates.currencies`,
+      value: "CURRENCY"
     }),
     minimumUsd: part("be an amount in USD such as 1 or 0.50", MinimumUsd, {
       about: "What a payment must be worth, where its price is known: less is refused",
@@ -97,7 +97,7 @@ export const changeShop = operation({
     )
   },
   output: Shop,
-  refusals: [UnknownAccount, LogoRefused],
+  refusals: [UnknownAccount, ShopRefused],
   audit: ({ account, frameOrigins, ...texts }) => ({
     ...{ account, frameOrigins },
     ...Object.fromEntries(Object.entries(texts).map(([part, text]) => [part, text ?? undefined]))

@@ -1,6 +1,9 @@
 import { Effect } from "effect"
+import { ShopRefused } from "../Domain/Account.ts"
+import { offText } from "../Domain/Currency.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { type Shop, shopTexts } from "../Domain/Shop.ts"
+import { Settings } from "../Settings.ts"
 import { Tx, Writer } from "../Sql.ts"
 import { dropOtherImage } from "./logoImages.ts"
 import { readLogo } from "./logos.ts"
@@ -22,6 +25,10 @@ const changed = (before: Shop, change: ShopChange): Shop => {
 /** Changes how the checkout of an existing account looks. Returns the whole. Refuses a logo that cannot be shown. */
 export const storeShopChange = Effect.fn("Shops.change")(function* (account: AccountId, change: ShopChange) {
   const writer = yield* Writer
+  const { rates } = yield* Settings
+  if (typeof change.currency === "string" && !rates.currencies.some((on) => on === change.currency)) {
+    return yield* new ShopRefused({ part: "currency", rule: offText(change.currency) })
+  }
   if (change.logo !== undefined && change.logo !== null) yield* readLogo(account, change.logo)
   return yield* writer.write(
     Effect.gen(function* () {

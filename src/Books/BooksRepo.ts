@@ -211,12 +211,12 @@ const creditedOf = (parts: string): string =>
 
 /** What sums need of a row, as the row itself has it. */
 const summedOf = (networks: ReadonlyArray<NetworkTokens>, mode: Mode, { kind, row }: Found<IncomeRow>) => {
-  const { amount, chain, currency, rate } = row
+  const { amount, chain, currency, rate, worthCurrency } = row
   const decimals = row.decimals ?? decimalsOn(networks, { chain, mode }, currency)
   const isRefund = kind === "refund"
   const credited = isRefund ? creditedOf(row.credited ?? "[]") : (row.credited ?? undefined)
   const worthOf = (units: bigint) =>
-    rate === null || decimals === undefined ? undefined : worthText(worthAt(units, decimals, rate))
+    rate === null || decimals === undefined ? undefined : worthText(worthAt(units, decimals, rate), worthCurrency)
   const income = credited === undefined ? undefined : worthOf(BigInt(credited) * (isRefund ? -1n : 1n))
   const summed: SummedRow = {
     ...{ kind, chain, currency, amount },
@@ -224,7 +224,7 @@ const summedOf = (networks: ReadonlyArray<NetworkTokens>, mode: Mode, { kind, ro
     ...(row.what === null ? {} : { what: row.what }),
     ...(credited === undefined ? {} : { credited }),
     ...(income === undefined ? {} : { income }),
-    ...(row.worthCurrency === null ? {} : { worthCurrency: row.worthCurrency })
+    ...(worthCurrency === null ? {} : { worthCurrency })
   }
   return { summed, worthOf }
 }

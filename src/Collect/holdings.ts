@@ -1,11 +1,18 @@
 /** What receiving addresses have on a chain, and what that is worth. */
-import { type Array as Arr, Effect } from "effect"
+import { type Array as Arr, BigDecimal, Effect } from "effect"
 import { readPackedBalances, readTokenBalances } from "../Chains/rpc/capabilities.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { nativeToken } from "../Domain/Currency.ts"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import type { ChainSettings } from "../Settings.ts"
+
+/** USD with two digits behind the point, rounded down. */
+export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {
+  if (usd === undefined) return undefined
+  const cents = BigDecimal.scale(usd, 2).value
+  return `${cents / 100n}.${(cents % 100n).toString().padStart(2, "0")}`
+}
 
 /** A coin or a token of a chain. */
 export interface Asset {

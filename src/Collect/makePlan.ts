@@ -10,7 +10,7 @@ import { getHead, getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/metho
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { usdOf, usdText } from "../Domain/Quote.ts"
+import { usdOf } from "../Domain/Quote.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { byAddress, heldAt } from "../Payments/addresses/receivedPayment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
@@ -29,7 +29,7 @@ import {
   uncovered
 } from "./candidates.ts"
 import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
-import { type Asset, assetsOf, type Holdings, holdingKey } from "./holdings.ts"
+import { type Asset, assetsOf, type Holdings, holdingKey, usdText } from "./holdings.ts"
 import {
   digested,
   type LeftOut,

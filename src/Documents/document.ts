@@ -1,7 +1,7 @@
 import { JSONSchema, Schema, type SchemaAST } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { errorBody, errorCodes, unauthorizedBody } from "../Domain/ApiError.ts"
-import { Fiat, PaymentCurrency, tokenChains } from "../Domain/Currency.ts"
+import { furtherFiat, PaymentCurrency, standardFiat, tokenChains } from "../Domain/Currency.ts"
 import { delaysInWords } from "../Domain/DeliveryObject.ts"
 import { EventKind, isStatusEventKind, type StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
 import { InvoiceEvent, InvoiceEventKind } from "../Domain/Invoice.ts"
@@ -23,7 +23,8 @@ const inCode = (words: ReadonlyArray<string>): string => words.map((word) => `\`
 /** What payments take on which chains, and what is only quoted: a list in Markdown. */
 const currencies = [
   ...PaymentCurrency.literals.map((token) => `- \`${token}\` on ${inCode(tokenChains[token])}`),
-  `- Quoted, not taken by payments: \`MATIC\` on \`polygon\`, and ${inCode(Fiat.literals)}`
+  `- Quoted, not taken by payments: \`MATIC\` on \`polygon\`, and ${inCode(standardFiat)}`,
+  `- Quoted where the operator turned them on: ${inCode(furtherFiat)}`
 ].join("\n")
 
 /** The introduction to the API, in the subset of Markdown that the page renders. */

@@ -62,13 +62,14 @@ export class WalletInOtherMode extends Schema.TaggedError<WalletInOtherMode>()("
 /** A wallet cannot be asked for a proof, or the proof does not count. Nothing was changed. */
 export class ProofRefused extends Schema.TaggedError<ProofRefused>()("ProofRefused", { message: Schema.String }) {}
 
-/** The logo cannot be shown. Nothing was changed. */
-export class LogoRefused extends Schema.TaggedError<LogoRefused>()("LogoRefused", {
+/** The logo cannot be shown, or the currency is off. Nothing was changed. */
+export class ShopRefused extends Schema.TaggedError<ShopRefused>()("ShopRefused", {
+  part: Schema.Literal("logo", "currency"),
   /** What it must be: `must be …`. */
   rule: Schema.String
 }) {
   override get message() {
-    return `The logo ${this.rule}`
+    return `The ${this.part} ${this.rule}`
   }
 }
 

@@ -46,8 +46,16 @@ export const formatAmount = (amount: string, currency: string, decimals: number 
 export const wholeTokens = (currency: string, decimals: number): string =>
   `25 ${currency} are ${25n * 10n ** BigInt(decimals)} base units`
 
-export const Fiat = Schema.Literal("USD", "EUR", "GBP", "MXN")
+/** The fiat currencies that are always on. */
+export const standardFiat = ["USD", "EUR", "GBP", "MXN"] as const
+/** Those that `rates.currencies` of the configuration turns on. */
+export const furtherFiat = ["AUD", "BRL", "CAD", "CHF", "CZK", "DKK", "JPY", "NOK", "NZD", "PLN", "SEK"] as const
+export const Fiat = Schema.Literal(...standardFiat, ...furtherFiat)
 export type Fiat = typeof Fiat.Type
+
+/** Why a currency that is off is refused, and how it is turned on. */
+export const offText = (currency: string): string =>
+  `${currency} is off here: the operator turns it on by adding "${currency}" to rates.currencies in the configuration`
 
 /** Every token that can be received on a chain or quoted. */
 export const Token = Schema.Literal("ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC")
@@ -79,7 +87,7 @@ export const tokensOn = (chain: ChainName): ReadonlyArray<PaymentCurrency> =>
 
 export const isToken: (symbol: string) => symbol is Token = Schema.is(Token)
 
-/** Decimals of a token on public networks, or of a fiat currency's minor unit. A local chain may configure others. */
+/** Decimals of a token on public networks, or of a fiat currency's minor unit (ISO 4217). A local chain may configure others. */
 export const decimalsOf: Readonly<Record<Token | Fiat, number>> = {
   ETH: 18,
   MATIC: 18,
@@ -90,5 +98,16 @@ export const decimalsOf: Readonly<Record<Token | Fiat, number>> = {
   USD: 2,
   EUR: 2,
   GBP: 2,
-  MXN: 2
+  MXN: 2,
+  AUD: 2,
+  BRL: 2,
+  CAD: 2,
+  CHF: 2,
+  CZK: 2,
+  DKK: 2,
+  JPY: 0,
+  NOK: 2,
+  NZD: 2,
+  PLN: 2,
+  SEK: 2
 }

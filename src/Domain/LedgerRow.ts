@@ -5,7 +5,7 @@
 import { Schema } from "effect"
 import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
-import { decimalText, Fiat } from "./Currency.ts"
+import { decimalsOf, decimalText, Fiat } from "./Currency.ts"
 import { RefundStatus } from "./Refund.ts"
 
 const units = { pattern: "^(0|[1-9][0-9]*)$" }
@@ -82,8 +82,11 @@ export interface OwnedRow extends LedgerRow {
 /** Digits behind the point of worths, which are counted in hundredths of a cent. */
 const scale = 4
 
-/** A decimal with two to four digits behind the point: `110.00`. */
-export const worthText = (worth: bigint): string => (decimalText(`${worth}`, scale) ?? "").replace(/0{1,2}$/, "")
+/** A decimal with the digits of the currency behind the point, and up to four: `110.00`, in JPY `110`; null: USD. */
+export const worthText = (worth: bigint, currency: Fiat | null, digits = scale): string =>
+  digits > decimalsOf[currency ?? "USD"] && worth % 10n === 0n
+    ? worthText(worth / 10n, currency, digits - 1)
+    : (decimalText(`${worth}`, digits) ?? "")
 
 const worthIn = (text: string): bigint => {
   const [whole = "", fraction = ""] = text.split(".")

@@ -1,4 +1,4 @@
-import { BigDecimal, Data, Schema } from "effect"
+import { BigDecimal, Schema } from "effect"
 import { formatUnits } from "viem"
 import { idPattern, text, timestamp } from "../lib/annotations.ts"
 import { ChainName } from "./Chain.ts"
@@ -14,9 +14,6 @@ export const usdValueOf = (amount: bigint, decimals: number, price: BigDecimal.B
 export const isLess = (one: string, other: string): boolean =>
   BigDecimal.lessThan(BigDecimal.unsafeFromString(one), BigDecimal.unsafeFromString(other))
 
-/** Whether an amount in base units was more likely meant in whole tokens, by its worth in USD. */
-export const isTiny = (worth: string | undefined): boolean => worth !== undefined && isLess(worth, "0.01")
-
 /** The price of one unit in USD; undefined where none is known. */
 export type PriceOf = (symbol: QuoteCurrency) => BigDecimal.BigDecimal | undefined
 
@@ -28,13 +25,6 @@ export const usdOf = (
 ): BigDecimal.BigDecimal | undefined => {
   const one = price(symbol)
   return one === undefined ? undefined : BigDecimal.multiply(one, BigDecimal.make(amount, decimals))
-}
-
-/** USD with two digits behind the point, rounded down. */
-export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {
-  if (usd === undefined) return undefined
-  const cents = BigDecimal.scale(usd, 2).value
-  return `${cents / 100n}.${(cents % 100n).toString().padStart(2, "0")}`
 }
 
 /** The currencies that can be priced: MATIC too, which no payment takes. */
@@ -76,17 +66,3 @@ export const QuoteObject = Schema.Struct({
   }).annotations({ description: "What `toAmount` lacks of `fromAmount` × `rate`, rounded down." })
 }).annotations({ identifier: "Quote", description: "A price that holds for 30 seconds, for one payment." })
 export type QuoteObject = typeof QuoteObject.Type
-
-/** The fields are not possible together: every problem, by field. */
-export class QuoteImpossible extends Data.TaggedError("QuoteImpossible")<{
-  readonly problems: ReadonlyArray<{ readonly path: string; readonly message: string }>
-}> {}
-
-/** No fresh price, or no recent gas price, is known. Asking again later may help. */
-export class RateUnavailable extends Data.TaggedError("RateUnavailable")<{ readonly message: string }> {}
-
-/** The fees are not less than the amount. Both in `toCurrency`. */
-export class AmountTooSmall extends Data.TaggedError("AmountTooSmall")<{
-  readonly gross: string
-  readonly fees: { readonly network: string; readonly service: string }
-}> {}

@@ -1,9 +1,8 @@
 import { Effect } from "effect"
 import type { QuotaExceeded } from "../Domain/Account.ts"
 import { ApiError, invalid, mustFind, quotaExceeded } from "../Domain/ApiError.ts"
-import type { AmountTooSmall, QuoteImpossible, RateUnavailable } from "../Domain/Quote.ts"
 import { answer, type Handlers, storeReplayAs } from "../Http/Handler.ts"
-import { Quotes } from "../Quotes.ts"
+import { type AmountTooSmall, type QuoteImpossible, Quotes, type RateUnavailable } from "../Quotes.ts"
 import type { QuotesApi } from "./Api.ts"
 
 const retrySeconds = "10"

@@ -6,12 +6,14 @@
  */
 import { BigDecimal, Context, Duration, Effect, Layer, Random } from "effect"
 import { Networks } from "../Chains/providers/Networks.ts"
-import { QuoteCurrency } from "../Domain/Quote.ts"
-import { Settings } from "../Settings.ts"
+import { makeProviders } from "../Chains/providers/Providers.ts"
+import { Rpc } from "../Chains/rpc/Rpc.ts"
+import type { QuoteCurrency } from "../Domain/Quote.ts"
+import { Settings, type SettingsShape } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { combine, type MissingPrice, type PriceStatus, type SourcePrice } from "./combineSources.ts"
-import type { PriceReading, PriceSource, PriceSourceError } from "./sources/PriceSource.ts"
-import { makeSources } from "./sources.ts"
+import type { PriceSource, PriceSourceError } from "./sources/PriceSource.ts"
+import { makeSources, pricedCurrencies } from "./sources.ts"
 
 export type { PriceStatus } from "./combineSources.ts"
 
@@ -34,20 +36,15 @@ interface SourceState {
   failures: number
 }
 
-const keep = (state: SourceState, { points, refused }: PriceReading): void => {
-  const { kind, name } = state.source
-  state.reported = new Map(points.map((point) => [point.symbol, { ...point, source: name, kind }]))
-  state.missing = new Map(refused.map(({ reason, symbol }) => [symbol, { source: name, reason }]))
-  state.trouble = undefined
-}
-
 const readInto = Effect.fn("Prices.read")(function* (state: SourceState) {
-  const { name } = state.source
+  const { kind, name } = state.source
   const noted = Effect.annotateLogs({ source: name })
   yield* Effect.matchEffect(state.source.read, {
-    onSuccess: (reading) => {
+    onSuccess: ({ points, refused }) => {
       const back = state.failures >= warnFrom
-      keep(state, reading)
+      state.reported = new Map(points.map((point) => [point.symbol, { ...point, source: name, kind }]))
+      state.missing = new Map(refused.map(({ reason, symbol }) => [symbol, { source: name, reason }]))
+      state.trouble = undefined
       state.failures = 0
       return back ? noted(Effect.logInfo("the price source is read again")) : Effect.void
     },
@@ -77,8 +74,11 @@ const dollar: PriceStatus = {
   reason: undefined
 }
 
-/** Prices from these sources; none is known before the first `refresh`, or before `run`. */
-export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<PriceSource>) {
+/** Prices from these sources; none is known before the first `refresh`, or before `run`. `wanted`: what `status` has. */
+export const makePrices = Effect.fnUntraced(function* (
+  sources: ReadonlyArray<PriceSource>,
+  wanted: ReadonlyArray<QuoteCurrency> = []
+) {
   // Prices are read outside of effects, and are only valid while fresh.
   const clock = yield* Effect.clock
   const alive = (yield* Workers).worker("prices", refreshInterval)
@@ -119,7 +119,7 @@ export const makePrices = Effect.fnUntraced(function* (sources: ReadonlyArray<Pr
     of,
     usd: (symbol) => of(symbol).price,
     reported: () => all.flatMap(({ reported }) => [...reported.values()]),
-    status: () => QuoteCurrency.literals.filter((symbol) => symbol !== "USD").map(of),
+    status: () => wanted.map(of),
     refresh: Effect.forEach(all, read, { concurrency: "unbounded", discard: true }),
     run: Effect.zipRight(Effect.forEach(all, follow, { concurrency: "unbounded", discard: true }), Effect.never)
   })
@@ -133,7 +133,7 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
     readonly usd: (symbol: QuoteCurrency) => BigDecimal.BigDecimal | undefined
     /** The price with its sources, or the reason why there is none. */
     readonly of: (symbol: QuoteCurrency) => PriceStatus
-    /** The same of every currency but USD. */
+    /** The same of every currency that is on, but USD. */
     readonly status: () => ReadonlyArray<PriceStatus>
     /** The last price that each source reported of each currency, however old. */
     readonly reported: () => ReadonlyArray<SourcePrice>
@@ -149,19 +149,22 @@ export class Prices extends Context.Tag("tilld/Quotes/Prices")<
     Effect.gen(function* () {
       const settings = yield* Settings
       const networks = yield* Networks
-      const { fixed, sources } = settings.rates
-      const unread = sources.filter(
-        (source) => source === "coingecko" || (source !== "fixed" && sources.includes("fixed"))
-      )
-      if (unread.length > 0) {
-        yield* Effect.logWarning(
-          "some price sources are not read: fixed prices exclude all others, and coingecko is not supported"
-        ).pipe(Effect.annotateLogs({ sources: unread.join(", ") }))
-      }
-      const prices = yield* makePrices(yield* makeSources(settings, networks.providersOf))
+      const found = yield* makeSources(settings, (chain) => Effect.succeed(networks.providersOf(chain)))
+      const prices = yield* makePrices(found, pricedCurrencies(settings.rates))
       // Fixed prices are known from the start; the start does not wait for other sources.
-      if (sources.includes("fixed") && Object.keys(fixed).length > 0) yield* prices.refresh
+      if (settings.rates.sources.includes("fixed")) yield* prices.refresh
       return prices
     })
   )
 }
+
+/** The prices as a daemon that starts now would get them: each source is read once. For commands. */
+export const readPrices = Effect.fn("Quotes.readPrices")(function* (settings: SettingsShape) {
+  const rpc = yield* Rpc
+  const sources = yield* makeSources(settings, (chain) =>
+    makeProviders(chain, chain, rpc, undefined, settings.payments.soleProviderPatience)
+  )
+  const prices = yield* makePrices(sources, pricedCurrencies(settings.rates))
+  yield* prices.refresh
+  return prices
+}, Effect.scoped)

@@ -3,9 +3,9 @@
  * than the tolerance. A Chainlink or fixed price is preferred; otherwise it is the median of the HTTP sources. `Prices.ts`
  * calls it; `tilld doctor` and the API show the reasons.
  */
-import { BigDecimal, Duration, Order } from "effect"
+import { BigDecimal, Order } from "effect"
 import type { QuoteCurrency } from "../Domain/Quote.ts"
-import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
+import { ageText, type PricePoint, type PriceSource } from "./sources/PriceSource.ts"
 import { rateOf, showDecimal } from "./sources/rate.ts"
 
 /** The last price of a currency that a source reported. */
@@ -33,6 +33,7 @@ export interface PriceStatus {
   readonly spread: BigDecimal.BigDecimal | undefined
   /** The sources with a fresh price. */
   readonly fresh: ReadonlyArray<string>
+  /** Why there is no price, or why some sources have none. */
   readonly reason: string | undefined
 }
 
@@ -73,8 +74,6 @@ const chosen = (
   }
 }
 
-const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
-
 const whyStale = ({ observedAt, source }: SourcePrice, now: number): MissingPrice => ({
   source,
   reason: now >= observedAt ? `its last price is ${ageText(now - observedAt)} old` : "its last price is of unknown age"
@@ -89,12 +88,10 @@ export const combine = (
 ): PriceStatus => {
   const [lowest, ...others] = reported.filter((one) => isFresh(one, now)).sort(byPrice)
   const none = { symbol, price: undefined, source: undefined, age: undefined }
-  if (lowest === undefined) {
-    const stale = reported.map((one) => whyStale(one, now))
-    const named = new Map([...stale, ...missing].map(({ reason, source }) => [source, reason]))
-    const reason = [...named].map(([source, why]) => `${source}: ${why}`).join("; ")
-    return { ...none, spread: undefined, fresh: [], reason: reason === "" ? "no source has one" : reason }
-  }
+  const stale = reported.filter((one) => !isFresh(one, now)).map((one) => whyStale(one, now))
+  const named = new Map([...stale, ...missing].map(({ reason, source }) => [source, reason]))
+  const lacking = Array.from(named, ([source, why]) => `${source}: ${why}`).join("; ")
+  if (lowest === undefined) return { ...none, spread: undefined, fresh: [], reason: lacking || "no source has one" }
   const fresh = [lowest, ...others].map(({ source }) => source)
   const highest = others.at(-1)
   const difference = highest === undefined ? zero : BigDecimal.subtract(highest.price, lowest.price)
@@ -108,5 +105,5 @@ export const combine = (
   const { observedAt, price, source } = chosen([lowest, ...others])
   // A fixed price has no time and is always current.
   const age = Number.isFinite(observedAt) ? now - observedAt : 0
-  return { symbol, price, source, age, spread, fresh, reason: undefined }
+  return { symbol, price, source, age, spread, fresh, reason: lacking || undefined }
 }

@@ -1,5 +1,6 @@
-import { BigDecimal, Effect, Option, type Scope } from "effect"
+import { BigDecimal, Effect, type Scope, Struct } from "effect"
 import type { Providers } from "../Chains/providers/Providers.ts"
+import { isToken } from "../Domain/Currency.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { makeChainlink } from "./sources/chainlink.ts"
@@ -7,51 +8,42 @@ import { makeCoinbase } from "./sources/coinbase.ts"
 import { feedsOf } from "./sources/feeds.ts"
 import { makeGet } from "./sources/fetchJson.ts"
 import { makeKraken } from "./sources/kraken.ts"
-import type { PricePoint, PriceSource } from "./sources/PriceSource.ts"
+import type { PriceSource } from "./sources/PriceSource.ts"
+
+/** What has a price: tokens, and the fiat currencies that are on, but the dollar. */
+export const pricedCurrencies = ({ currencies }: SettingsShape["rates"]): ReadonlyArray<QuoteCurrency> =>
+  QuoteCurrency.literals.filter((one) => one !== "USD" && (isToken(one) || currencies.includes(one)))
 
 /** The fixed prices of the configuration, which never expire. */
-const makeFixed = (prices: Readonly<Record<string, string>>): PriceSource => ({
+const makeFixed = (prices: SettingsShape["rates"]["fixed"]): PriceSource => ({
   name: "fixed",
   kind: "fixed",
   read: Effect.succeed({
-    points: QuoteCurrency.literals.flatMap((symbol): ReadonlyArray<PricePoint> => {
-      const price = Option.flatMap(Option.fromNullable(prices[symbol]), BigDecimal.fromString)
-      return Option.toArray(price).map((price) => ({
-        symbol,
-        price,
-        observedAt: Number.NEGATIVE_INFINITY,
-        maxAge: Number.POSITIVE_INFINITY
-      }))
-    }),
+    points: Struct.entries(prices).map(([symbol, price]) => ({
+      ...{ symbol, price: BigDecimal.unsafeFromString(price ?? "") },
+      ...{ observedAt: Number.NEGATIVE_INFINITY, maxAge: Number.POSITIVE_INFINITY }
+    })),
     refused: []
   })
 })
 
-/**
- * The price sources of the configuration. With fixed prices no other source is used.
- *
- * @param providersOf how a configured chain is reached
- */
-export const makeSources = (
+/** The price sources of the configuration; with fixed prices no other. `providersOf`: how a configured chain is reached. */
+export const makeSources = <R>(
   { chains, rates }: SettingsShape,
-  providersOf: (chain: ChainSettings) => Providers
-): Effect.Effect<ReadonlyArray<PriceSource>, never, Scope.Scope> =>
+  providersOf: (chain: ChainSettings) => Effect.Effect<Providers, never, R>
+): Effect.Effect<ReadonlyArray<PriceSource>, never, R | Scope.Scope> =>
   Effect.gen(function* () {
     if (rates.sources.includes("fixed")) return [makeFixed(rates.fixed)]
     const get = yield* makeGet
-    return rates.sources.flatMap((source): ReadonlyArray<PriceSource> => {
-      switch (source) {
-        case "chainlink":
-          return chains.flatMap((chain) => {
-            const feeds = feedsOf(chain)
-            return feeds === undefined ? [] : [makeChainlink(chain.chain, providersOf(chain), feeds)]
-          })
-        case "coinbase":
-          return [makeCoinbase(get, rates.coinbaseUrl)]
-        case "kraken":
-          return [makeKraken(get, rates.krakenUrl)]
-        default:
-          return []
+    const wanted = pricedCurrencies(rates)
+    const sources: Array<PriceSource> = []
+    for (const source of rates.sources) {
+      if (source === "coinbase") sources.push(makeCoinbase(get, rates.coinbaseUrl, wanted))
+      if (source === "kraken") sources.push(makeKraken(get, rates.krakenUrl, wanted))
+      for (const chain of source === "chainlink" ? chains : []) {
+        const feeds = feedsOf(chain)
+        if (feeds !== undefined) sources.push(makeChainlink(chain.chain, yield* providersOf(chain), feeds))
       }
-    })
+    }
+    return sources
   })

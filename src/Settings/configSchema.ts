@@ -2,11 +2,12 @@
  * The keys of the configuration: what each may be, its default and its meaning. `SettingsShape`, which the rest of
  * tilld reads, is the type of this schema, but for the chains: their sections become a list.
  */
-import type { Schema } from "effect"
+import { Schema } from "effect"
 import { highestQuota, leastQuota } from "../Domain/Account.ts"
 import { highestLimits } from "../Domain/ApiKey.ts"
 import type { Network } from "../Domain/Chain.ts"
-import type { Erc20 } from "../Domain/Currency.ts"
+import { type Erc20, Fiat } from "../Domain/Currency.ts"
+import { QuoteCurrency } from "../Domain/Quote.ts"
 import type { KnownBlock } from "./knownBlocks.ts"
 import {
   anyText,
@@ -72,7 +73,10 @@ const chain = section({
 
 const network = optionalKey(section({ live: optionalKey(chain), test: optionalKey(chain) }))
 
-const price = optionalKey(positiveDecimalText)
+const fixedPrices = Schema.Record({ key: QuoteCurrency, value: positiveDecimalText }).pipe(
+  Schema.omit("USD"),
+  Schema.partialWith({ exact: true })
+)
 
 /** The schema of the configuration file, after the presets of its chains are filled in. */
 export const File = section({
@@ -139,23 +143,15 @@ export const File = section({
     concurrencyPerEndpoint: withDefault(integer(1, 1_024), 8)
   }),
   rates: withDefaults({
-    sources: withDefault(listOf("sources", oneOf("chainlink", "coinbase", "kraken", "coingecko", "fixed")), [
+    sources: withDefault(listOf("sources", oneOf("chainlink", "coinbase", "kraken", "fixed")), [
       "chainlink",
       "coinbase",
       "kraken"
     ]),
+    /** Fiat currencies that are on; in the settings with those that always are. */
+    currencies: withDefault(listOf("currencies", oneOf(...Fiat.literals)), []),
     /** Price of one unit in USD, by symbol. */
-    fixed: withDefaults({
-      ETH: price,
-      MATIC: price,
-      USDC: price,
-      USDT: price,
-      DAI: price,
-      WBTC: price,
-      EUR: price,
-      GBP: price,
-      MXN: price
-    }),
+    fixed: withDefault(fixedPrices, {}),
     coinbaseUrl: withDefault(sourceUrl, "https://api.coinbase.com"),
     krakenUrl: withDefault(sourceUrl, "https://api.kraken.com")
   }),

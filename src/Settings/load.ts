@@ -2,7 +2,7 @@ import { accessSync, constants } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Effect, Either, ParseResult, Schema, SchemaAST } from "effect"
 import { chainNames, chainTraits, modes, type Network, networkKey } from "../Domain/Chain.ts"
-import { decimalsOf, Erc20, tokenChains, tokensOn } from "../Domain/Currency.ts"
+import { decimalsOf, Erc20, standardFiat, tokenChains, tokensOn } from "../Domain/Currency.ts"
 import { closest } from "../lib/suggestion.ts"
 import { type ChainSettings, defaultDatabase, File, type SettingsShape } from "./configSchema.ts"
 import {
@@ -84,7 +84,7 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
 
 /** The settings: the decoded file with absolute paths, and its chains as a list. */
 const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => {
-  const { checkout, control, database, webhooks } = file
+  const { checkout, control, database, rates, webhooks } = file
   const absolute = (key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
   const path = absolute(["database", "path"], database.path)
   return {
@@ -95,6 +95,7 @@ const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): Settings
     },
     control: { readSocket: absolute(["control", "read_socket"], control.readSocket) },
     checkout: { logoFolder: absolute(["checkout", "logo_folder"], checkout.logoFolder) },
+    rates: { ...rates, currencies: [...new Set([...standardFiat, ...rates.currencies])] },
     webhooks: { ...webhooks, extraCaFile: absolute(["webhooks", "extra_ca_file"], webhooks.extraCaFile) },
     chains: networks.flatMap((network) => chainOf(file, network))
   }

@@ -4,7 +4,24 @@ export type Chain = "ethereum" | "polygon" | "arbitrum" | "optimism" | "base"
 
 export type PaymentCurrency = "ETH" | "USDC" | "USDT" | "DAI" | "WBTC"
 
-export type QuoteCurrency = "USD" | "EUR" | "GBP" | "MXN" | "ETH" | "USDC" | "USDT" | "DAI" | "WBTC" | "MATIC"
+export type Fiat =
+  | "USD"
+  | "EUR"
+  | "GBP"
+  | "MXN"
+  | "AUD"
+  | "BRL"
+  | "CAD"
+  | "CHF"
+  | "CZK"
+  | "DKK"
+  | "JPY"
+  | "NOK"
+  | "NZD"
+  | "PLN"
+  | "SEK"
+
+export type QuoteCurrency = Fiat | "ETH" | "USDC" | "USDT" | "DAI" | "WBTC" | "MATIC"
 
 export type PaymentStatus = "pending" | "detecting" | "confirmed" | "expired" | "failed"
 
@@ -265,7 +282,7 @@ export interface Price {
   /** A decimal. */
   readonly amount: string
   /** The currency of the price. */
-  readonly currency: "USD" | "EUR" | "GBP" | "MXN"
+  readonly currency: Fiat
 }
 
 /** A price, and what was paid of it. Fields that do not apply yet are absent, never null. */
@@ -439,7 +456,7 @@ export interface LedgerRow {
   /** What the row adds to the income, in the account's currency: the worth of `credited`, below zero for a refund. */
   readonly income?: string
   /** The account's currency of then. */
-  readonly worthCurrency?: "USD" | "EUR" | "GBP" | "MXN"
+  readonly worthCurrency?: Fiat
   /** Units of that currency for one whole token. */
   readonly rate?: string
   /** Where the rate is from: `quote`, or the names of price sources. */
@@ -599,8 +616,8 @@ export interface WebhookEvent {
 export interface PriceOfInvoice {
   /** What it costs, with no more decimals than the currency has. Must be a decimal string above 0 such as "25.00", with at most 15 digits before the point. */
   readonly amount: string
-  /** The currency of the price. Must be USD, EUR, GBP or MXN. */
-  readonly currency: "USD" | "EUR" | "GBP" | "MXN"
+  /** The currency of the price. Must be USD, EUR, GBP, MXN, AUD, BRL, CAD, CHF, CZK, DKK, JPY, NOK, NZD, PLN or SEK. */
+  readonly currency: Fiat
 }
 
 /** A price to be paid. Unknown fields are refused. */
@@ -688,9 +705,9 @@ export interface ResolveException {
 
 /** What is to be priced. Unknown fields are refused. */
 export interface CreateQuote {
-  /** Source currency; MATIC is quoted, and no payment takes it. Must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MATIC. */
+  /** Source currency; MATIC is quoted, and no payment takes it. Must be USD, EUR, GBP, MXN, AUD, BRL, CAD, CHF, CZK, DKK, JPY, NOK, NZD, PLN, SEK, ETH, USDC, USDT, DAI, WBTC or MATIC. */
   readonly fromCurrency: QuoteCurrency
-  /** Target currency, another than the source; MATIC is quoted, and no payment takes it. Must be USD, EUR, GBP, MXN, ETH, USDC, USDT, DAI, WBTC or MATIC. */
+  /** Target currency, another than the source; MATIC is quoted, and no payment takes it. Must be USD, EUR, GBP, MXN, AUD, BRL, CAD, CHF, CZK, DKK, JPY, NOK, NZD, PLN, SEK, ETH, USDC, USDT, DAI, WBTC or MATIC. */
   readonly toCurrency: QuoteCurrency
   /** What is to be converted, in `fromCurrency`, with no more decimals than that has. Must be a decimal string above 0, such as "100.50", with at most 30 digits before the point and 18 after it. */
   readonly amount: string

@@ -18,7 +18,7 @@ const collect = Effect.promise(() =>
   Promise.all([
     import("../Chains/providers/chainAccess.ts"),
     import("../Collect/unswept.ts"),
-    import("../Quotes/readPrices.ts"),
+    import("../Quotes/Prices.ts"),
     import("../Chains/rpc/Rpc.ts")
   ])
 )

@@ -32,7 +32,7 @@ const sumsText = (rows: ReadonlyArray<Row>, areAll: boolean): string => {
   const { income, sums, unknown } = addUp(rows)
   return [
     ...sums.map((sum) => sumText(sum, areAll)),
-    ...Array.from(income, ([currency, sum]) => `Income: ${worthText(sum)} ${currency}`),
+    ...Array.from(income, ([currency, sum]) => `Income: ${worthText(sum, currency)} ${currency}`),
     ...(unknown === 0 ? [] : [`Without the income of ${quantityText(unknown, "row")} whose worth is not known`])
   ].join("\n")
 }

@@ -17,7 +17,7 @@ const planning = Effect.promise(() =>
     import("../Collect/makePlan.ts"),
     import("../Backup/outputFile.ts"),
     import("./sweepTexts.ts"),
-    import("../Quotes/readPrices.ts"),
+    import("../Quotes/Prices.ts"),
     import("../Chains/rpc/Rpc.ts")
   ])
 )

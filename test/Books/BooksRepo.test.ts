@@ -185,7 +185,7 @@ test("the sums are those of the chain, and the income is that of what is credite
       ["polygon USDT", 35n]
     ])
   )
-  expect(Array.from(income, ([currency, sum]) => `${worthText(sum)} ${currency}`)).toEqual(["25.00 USD"])
+  expect(Array.from(income, ([currency, sum]) => `${worthText(sum, currency)} ${currency}`)).toEqual(["25.00 USD"])
   expect(unknown).toBe(1)
 })
 

@@ -50,7 +50,7 @@ const sumsOf = (rows: ReadonlyArray<LedgerRow>) => {
   return {
     income: Object.fromEntries(sums.map((one) => [`${one.chain} ${one.currency}`, one.income])),
     left: Object.fromEntries(sums.map((one) => [`${one.chain} ${one.currency}`, leftOf(one)])),
-    worth: Array.from(income, ([currency, worth]) => `${worthText(worth)} ${currency}`),
+    worth: Array.from(income, ([currency, worth]) => `${worthText(worth, currency)} ${currency}`),
     unknown
   }
 }

@@ -2,6 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { examinePrices } from "../../src/Doctor.ts"
+import { standardFiat } from "../../src/Domain/Currency.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testChain, testRates, testSettings } from "../lib/settings.ts"
@@ -24,9 +25,11 @@ liveTest("fixed prices are fine for tests, and a warning where real money is quo
 })
 
 liveTest("a currency without a price is a failure that says why, by each source", function* () {
-  const rates = { ...testRates(), sources: ["chainlink", "coinbase", "kraken"] as const }
+  const sources = ["chainlink", "coinbase", "kraken"] as const
+  const rates = { ...testRates(), sources, currencies: [...standardFiat, "CHF"] as const }
   const found = yield* examine(rates, live)
-  expect(Object.keys(found)).toHaveLength(9)
+  expect(Object.keys(found)).toHaveLength(10)
+  expect(found["price of CHF"]).toMatch(/^fail: .*coinbase: no answer/)
   expect(found["price of ETH"]).toMatch(
     /^fail: chainlink on ethereum: eth_chainId failed \(unreachable\); coinbase: no answer \(.*\); kraken: no answer/
   )

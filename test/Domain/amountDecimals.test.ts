@@ -1,5 +1,6 @@
 import { expect, it } from "vitest"
 import { decimalsOn, formatAmount } from "../../src/Domain/Currency.ts"
+import { worthText } from "../../src/Domain/LedgerRow.ts"
 
 const base = { chain: "base", mode: "test" } as const
 const networks = [{ ...base, tokens: [{ symbol: "USDC", decimals: 8 }] }]
@@ -21,4 +22,14 @@ it.each([
   ["1000", "USDC.e", undefined, "1000 base units of USDC.e"]
 ])("%s base units of %s with %s decimals are %s", (amount, currency, decimals, text) => {
   expect(formatAmount(amount, currency, decimals)).toBe(text)
+})
+
+it.each([
+  [1_100_000n, "USD", "110.00"],
+  [1_100_012n, "USD", "110.0012"],
+  [-1_105_000n, "EUR", "-110.50"],
+  [1_105_000n, "JPY", "110.5"],
+  [0n, "JPY", "0"]
+] as const)("%s hundredths of a cent of %s are %s", (worth, currency, text) => {
+  expect(worthText(worth, currency)).toBe(text)
 })

@@ -259,6 +259,10 @@ liveSuite(app, "invoices", (test, it) => {
       { price: { amount: "25.001", currency: "EUR" } },
       { "price.amount": "must have at most 2 decimals, which is what EUR has" }
     ],
+    [
+      { price: { amount: "5", currency: "CHF" } },
+      { "price.currency": expect.stringMatching(/^CHF is off here: .*"CHF"/) }
+    ],
     [{ price: { amount: "0.00", currency: "EUR" } }, { "price.amount": expect.stringContaining("above 0") }],
     [{ price: { amount: "1", currency: "BTC" } }, { "price.currency": expect.stringContaining("USD, EUR, GBP") }],
     [

@@ -52,6 +52,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     expect(refused.text).toContain(text)
   }
   expect(refused.text.match(/class="problem"/g)).toHaveLength(7)
+  expect((yield* admin.post(page, { currency: "CHF" })).text).toContain("CHF is off here: the operator turns it on")
   const missing = yield* admin.post(page, good)
   expect(missing).toMatchObject({ status: 422, text: expect.stringContaining("where there is none yet") })
   expect(yield* rows("SELECT * FROM shops")).toEqual([])

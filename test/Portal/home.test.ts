@@ -27,7 +27,7 @@ const options = { owner, networks, timezone: "UTC", now }
 /** Base units by token, and the worth. */
 const found = ({ income, sums, unknown }: LedgerSums) => ({
   tokens: sums.map((sum) => `${sum.income} ${sum.currency} ${sum.decimals}`),
-  worth: Array.from(income, ([currency, worth]) => `${worthText(worth)} ${currency}`),
+  worth: Array.from(income, ([currency, worth]) => `${worthText(worth, currency)} ${currency}`),
   unknown
 })
 

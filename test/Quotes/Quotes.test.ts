@@ -1,7 +1,9 @@
 import { expect } from "@effect/vitest"
-import { Effect, Either, TestClock } from "effect"
+import { BigDecimal, Effect, Either, TestClock } from "effect"
+import fc from "fast-check"
+import { standardFiat } from "../../src/Domain/Currency.ts"
 import type { CreateQuote } from "../../src/Domain/Quote.ts"
-import { quoteRefusalOf } from "../../src/Quotes.ts"
+import { grossOf, quoteRefusalOf } from "../../src/Quotes.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { create, fixed, lock, other, owner, type Priced, quotesWith, usedBy } from "./quoting.ts"
@@ -78,6 +80,21 @@ scopedTest(quotesWith({ chains: [testChain({ chain: "optimism" })] }))(
     expect(quote).toMatchObject({ toAmount: "0.99469", fees: { network: "0.00031", service: "0.005" } })
   }
 )
+
+const yen = { ...testRates({ ...fixed, JPY: "0.0065" }), currencies: [...standardFiat, "JPY"] as const }
+
+scopedTest(quotesWith({ rates: yen }))("yen have no decimals: the amount is rounded down, the fee up", function* () {
+  for (const cents of fc.sample(fc.integer({ min: 100, max: 1e9 }), 200)) {
+    const amount = (cents / 100).toFixed(2)
+    const { chargeAmount, fees, rate, toAmount } = yield* create({ fromCurrency: "EUR", toCurrency: "JPY", amount })
+    const gross = grossOf(BigDecimal.make(BigInt(cents), 2), BigDecimal.unsafeFromString(rate), 0)
+    const fee = (gross * 50n + 9_999n) / 10_000n
+    expect([chargeAmount, toAmount, fees]).toEqual([`${gross}`, `${gross - fee}`, { network: "0", service: `${fee}` }])
+  }
+  expect(yield* Effect.flip(create({ fromCurrency: "JPY", toCurrency: "USD", amount: "1.5" }))).toMatchObject({
+    problems: [{ path: "amount", message: "must have at most 0 decimals, which is what JPY has" }]
+  })
+})
 
 const impossible: ReadonlyArray<
   readonly [request: CreateQuote, problems: ReadonlyArray<Record<"path" | "message", string>>]

@@ -55,7 +55,7 @@ describe("a combined price", () => {
         const corroborated = lowest !== undefined && highest !== undefined && highest * 100n <= lowest * percent
         const { price, reason } = combine(symbol, all, [], now)
         expect(price !== undefined).toBe(corroborated)
-        expect(reason === undefined).toBe(corroborated)
+        expect(reason === undefined).toBe(corroborated && all.every(usable))
       }),
       { numRuns: 2_000 }
     )
@@ -127,5 +127,7 @@ describe("a combined price", () => {
     const old = priceFrom("coinbase", "1", { observedAt: 0 })
     expect(combine("ETH", [old], silent, now).reason).toBe("coinbase: HTTP 503; kraken: no answer within 5s")
     expect(combine("ETH", [], [], now).reason).toBe("no source has one")
+    const lacking = combine("CZK", [priceFrom("coinbase", "0.05")], [{ source: "kraken", reason: "has no CZK" }], now)
+    expect(lacking).toMatchObject({ source: "coinbase", fresh: ["coinbase"], reason: "kraken: has no CZK" })
   })
 })

@@ -50,6 +50,7 @@ extra_ca_file = "/nowhere/ca.pem"
 concurrency = "many"
 [rates]
 sources = ["kraken", "binance"]
+currencies = ["CHF", "XAU"]
 fixed = { ETH = 2500.5, USD = "1", MXN = "0" }
 [quotes]
 service_fee_bps = 0.5
@@ -100,6 +101,7 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     place("webhooks.extra_ca_file", "cannot be read")
     place("webhooks.concurrency", "whole number", '"many"')
     place("rates.sources[1]", "kraken", '"binance"')
+    place("rates.currencies[1]", 'one of "USD"', '"AUD"', '"SEK"; found "XAU"')
     place("rates.fixed.ETH", "quotes")
     place("quotes.service_fee_bps", "0 to 5000", "100 are 1 %", "found 0.5")
     place("rates.fixed.MXN", "above 0")
@@ -124,8 +126,8 @@ DAI = { address = "0x5fd84259d66Cd46123540766Be93DFE6D43130D7", decimals = 18 }
     place("chains.polygon.live.policy[0].require", "finalized")
     place("chains.polygon.live.policy[1]", "section")
     // Nothing that is valid, such as the last proxy and the second RPC URL.
-    expect(Object.keys(at)).toHaveLength(43)
-    expect(message).toContain("43 problems")
+    expect(Object.keys(at)).toHaveLength(44)
+    expect(message).toContain("44 problems")
   })
 
   liveTest("is empty or a missing file", function* () {

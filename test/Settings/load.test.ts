@@ -96,8 +96,10 @@ ${id}
       TILLD_CONFIG: "elsewhere",
       TILLD_MASTER_KEY: "not looked at here",
       TILLD_API_KEY: "not ours",
+      TILLD_RATES__CURRENCIES: '["CHF", "EUR"]',
       HOME: "/root"
     })
+    expect(settings.rates.currencies).toEqual(["USD", "EUR", "GBP", "MXN", "CHF"])
     expect(settings.server.port).toBe(9000)
     expect(settings.log.format).toBe("pretty")
     expect(settings.portal.enabled).toBe(false)

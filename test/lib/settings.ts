@@ -1,4 +1,5 @@
 import { Duration, Layer, Redacted } from "effect"
+import { standardFiat } from "../../src/Domain/Currency.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
 
 /** Account 1' of the phrase that every development tool publishes. */
@@ -28,6 +29,7 @@ export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => (
 /** Fixed prices, or none. */
 export const testRates = (fixed: Readonly<Record<string, string>> = {}): SettingsShape["rates"] => ({
   sources: ["fixed"],
+  currencies: standardFiat,
   fixed,
   coinbaseUrl: "http://127.0.0.1:1",
   krakenUrl: "http://127.0.0.1:1"

@@ -5,12 +5,11 @@ import { readLogo } from "../../Auth/logos.ts"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
 import type { Accounts } from "../../Auth.ts"
-import { Fiat } from "../../Domain/Currency.ts"
 import { Accent, mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
 import { themesOf } from "../../lib/theme.ts"
 import { audited } from "../../Operations/auditLog.ts"
 import { logoReply, pageReply, seeOther } from "../../Pages/reply.tsx"
-import type { Settings } from "../../Settings.ts"
+import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { act, actOn } from "../act.ts"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
@@ -21,6 +20,7 @@ import type { Viewer } from "../Viewer.ts"
 
 const id = "shop"
 const isAccent = Schema.is(Accent)
+const zones = ["UTC", ...Intl.supportedValuesOf("timeZone")]
 
 const labels = {
   name: "Name",
@@ -37,14 +37,17 @@ const labels = {
 const formOf = ({ frameOrigins, ...texts }: Shop): FormState =>
   blank(id, { timezone: "UTC", currency: "USD", ...texts, frameOrigins: frameOrigins.join("\n") })
 
-/** All of the machine, and the one that is set, which may be another name of one. */
-const zonesWith = (chosen: string): ReadonlyArray<string> =>
-  [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone"), chosen])].filter((zone) => zone !== "")
+/** What can be chosen, and what is set: another name of a time zone, or a currency that was turned off later. */
+const withChosen = (offered: ReadonlyArray<string>, chosen: string | null): ReadonlyArray<string> => [
+  ...new Set(chosen ? [...offered, chosen] : offered)
+]
 
 interface PageProps {
   readonly viewer: Viewer
   readonly form: FormState
   readonly logoForm?: FormState
+  /** The fiat currencies that are on. */
+  readonly on?: ReadonlyArray<string>
 }
 
 const accentOf = (form: FormState): string => {
@@ -92,7 +95,7 @@ const LogoForm = ({ form, viewer }: PageProps) => (
   </section>
 )
 
-const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) => (
+const SettingsPage = ({ form, logoForm = blank("upload"), on = [], viewer }: PageProps) => (
   <Frame viewer={viewer} section="/settings" title="Settings">
     <div class="beside">
       <div class="card">
@@ -136,9 +139,9 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
           <p>What came in is summed up by days of this time zone, and its worth is shown in this currency.</p>
           <Select
             name="timezone"
-            options={zonesWith(form.typed.get("timezone") ?? "").map((zone) => [zone, zone.replaceAll("_", " ")])}
+            options={withChosen(zones, form.typed.get("timezone")).map((zone) => [zone, zone.replaceAll("_", " ")])}
           />
-          <Select name="currency" options={Fiat.literals.map((fiat) => [fiat, fiat])} />
+          <Select name="currency" options={withChosen(on, form.typed.get("currency")).map((fiat) => [fiat, fiat])} />
           <h2>Payments</h2>
           <TextField
             name="minimumUsd"
@@ -154,6 +157,10 @@ const SettingsPage = ({ form, logoForm = blank("upload"), viewer }: PageProps) =
   </Frame>
 )
 
+/** The page, with the currencies that are on. */
+const settingsReply = (props: PageProps, status = 200) =>
+  Effect.map(Settings, ({ rates }) => pageReply(<SettingsPage {...props} on={rates.currencies} />, { status }))
+
 /** What was uploaded, for the preview; or what the operator has. */
 const showLogo: PortalHandler<Reader | Settings> = (viewer) =>
   Effect.gen(function* () {
@@ -162,14 +169,13 @@ const showLogo: PortalHandler<Reader | Settings> = (viewer) =>
     if (logo === undefined) return missing(viewer, "/settings", "logo")
     return yield* readLogo(account, logo).pipe(
       Effect.map((bytes) => logoReply(logo, bytes)),
-      Effect.catchTag("LogoRefused", () => Effect.succeed(missing(viewer, "/settings", "logo")))
+      Effect.catchTag("ShopRefused", () => Effect.succeed(missing(viewer, "/settings", "logo")))
     )
   })
 
-const settingsPage = (props: PageProps) => pageReply(<SettingsPage {...props} />, { status: 422 })
 const saved = (viewer: Viewer) => seeOther(afterDone(viewer, "/settings", "settings"))
 
-const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) => {
+const uploadLogo: PortalHandler<Reader | Settings | Writer> = (viewer, { form }) => {
   const { account } = viewer.owner
   const bytes = Buffer.from(form.get("image") ?? "", "base64url")
   return actOn(
@@ -184,7 +190,7 @@ const uploadLogo: PortalHandler<Reader | Writer> = (viewer, { form }) => {
       refused: (problems) =>
         Effect.gen(function* () {
           const shown = formOf(yield* shopOf(yield* Reader, account))
-          return settingsPage({ viewer, form: shown, logoForm: { ...blank("upload"), problems } })
+          return yield* settingsReply({ viewer, form: shown, logoForm: { ...blank("upload"), problems } }, 422)
         })
     }
   )
@@ -194,8 +200,8 @@ const change: PortalHandler<Accounts | Reader | Settings | Writer> = (viewer, { 
   act(viewer, changeShop, {
     ...{ form, fields: [...shopTexts, "frameOrigins"], given: { account: viewer.owner.account } },
     done: () => saved(viewer),
-    refused: (problems) => settingsPage({ viewer, form: { id, typed: form, problems } }),
-    on: { LogoRefused: ({ rule }) => ({ path: "logo", message: rule }) }
+    refused: (problems) => settingsReply({ viewer, form: { id, typed: form, problems } }, 422),
+    on: { ShopRefused: ({ part, rule }) => ({ path: part, message: rule }) }
   })
 
 const proof = proofTo("change how the account’s checkout looks and who may frame it", "shared")
@@ -207,8 +213,7 @@ export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Setti
     role: "admin",
     handle: (viewer) =>
       Effect.gen(function* () {
-        const form = formOf(yield* shopOf(yield* Reader, viewer.owner.account))
-        return pageReply(<SettingsPage viewer={viewer} form={form} />)
+        return yield* settingsReply({ viewer, form: formOf(yield* shopOf(yield* Reader, viewer.owner.account)) })
       })
   },
   { method: "GET", path: "/settings/logo", role: "admin", handle: showLogo },

@@ -2,7 +2,7 @@
 import { Effect, Either, Schema } from "effect"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { chainTraits, type Mode } from "../../Domain/Chain.ts"
-import { decimalsOn, Fiat, nativeToken, type PaymentCurrency } from "../../Domain/Currency.ts"
+import { decimalsOn, nativeToken, type PaymentCurrency } from "../../Domain/Currency.ts"
 import type { CreatePayment } from "../../Domain/Payment.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
 import { audited } from "../../Operations/auditLog.ts"
@@ -54,7 +54,7 @@ const labels = {
   expiresIn: "Time to pay"
 }
 
-const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => {
+const page = (viewer: Viewer, { chains, rates }: SettingsShape, form: FormState, status = 200) => {
   const assets = assetsOf(chains, viewer.owner.mode)
   return framedReply(
     viewer,
@@ -82,7 +82,7 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
           <Select
             name="priced"
             hint="A price in euros or dollars is converted at the current rate."
-            options={[["", "the same currency"], ...Fiat.literals.map((fiat) => [fiat, fiat] as const)]}
+            options={[["", "the same currency"], ...rates.currencies.map((fiat) => [fiat, fiat] as const)]}
           />
           <Select name="asset" options={assets} />
           <Select name="expiresIn" options={expiries} />
@@ -94,7 +94,7 @@ const page = (viewer: Viewer, chains: Chains, form: FormState, status = 200) => 
 }
 
 const show: PortalHandler<Settings> = (viewer) =>
-  Effect.map(Settings, ({ chains }) => page(viewer, chains, blank("new", { expiresIn: "3600" })))
+  Effect.map(Settings, (settings) => page(viewer, settings, blank("new", { expiresIn: "3600" })))
 
 const { amount: Amount, chain, currency, expiresIn, merchantRef } = CreatePaymentBody.fields
 const decodeQuote = Schema.decodeUnknownEither(CreateQuoteBody, { errors: "all" })
@@ -177,19 +177,20 @@ const refusalOf = (error: Exclude<CreateError, StoreUnavailable>): ApiError =>
 
 const create: PortalHandler<Payments | Quotes | Settings | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
-    const { chains } = yield* Settings
+    const settings = yield* Settings
     const given = givenOf(form)
     const refused = (error: ApiError) => {
       const problems = problemsOfRefusal(error).map(shownPath)
-      return page(viewer, chains, { id: "new", typed: new URLSearchParams(given), problems }, statusOf[error.code])
+      return page(viewer, settings, { id: "new", typed: new URLSearchParams(given), problems }, statusOf[error.code])
     }
     // What is wrong besides is said before anything is priced.
     const isPriced = given.priced !== undefined && given.amount !== undefined
-    const checked = requestOf(isPriced ? { ...given, amount: "1" } : given, chains, viewer.owner.mode)
+    const checked = requestOf(isPriced ? { ...given, amount: "1" } : given, settings.chains, viewer.owner.mode)
     if (Either.isLeft(checked)) return refused(invalid(checked.left))
     return yield* Effect.gen(function* () {
       const quoted = isPriced ? yield* quotedFor(viewer, given) : undefined
-      const request = quoted === undefined ? checked : requestOf({ ...given, ...quoted }, chains, viewer.owner.mode)
+      const request =
+        quoted === undefined ? checked : requestOf({ ...given, ...quoted }, settings.chains, viewer.owner.mode)
       if (Either.isLeft(request)) return refused(invalid(request.left))
       const quoteId = quoted === undefined ? {} : { quoteId: quoted.quoteId }
       const { id } = yield* createByHand(viewer, { ...request.right, ...quoteId })

@@ -15,7 +15,8 @@ const numberOf = ({ income }: LedgerSums, currency: Fiat): number => Number(inco
 
 /** The worth of the income, by the currencies that the account counted in then. */
 const worthOf = ({ income, sums }: LedgerSums): string => {
-  if (income.size > 0) return Array.from(income, ([currency, sum]) => fiatText(worthText(sum), currency)).join(" + ")
+  if (income.size > 0)
+    return Array.from(income, ([currency, sum]) => fiatText(worthText(sum, currency), currency)).join(" + ")
   return sums.length === 0 ? "Nothing yet" : "Worth not known"
 }
 

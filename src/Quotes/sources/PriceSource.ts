@@ -1,4 +1,4 @@
-import { type BigDecimal, Data, type Effect } from "effect"
+import { Array as Arr, type BigDecimal, Data, Duration, type Effect, Either } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 
 /** The price of a currency by one source. */
@@ -41,3 +41,21 @@ export interface PriceSource {
 
 /** Milliseconds for which a reading may be used: beyond that, the source may have another price by now. */
 export const readingLife = 120_000
+
+/** What a source gave at one moment, Unix milliseconds: of each currency its price, USD, or why it has none. */
+export const readingOf = (
+  wanted: ReadonlyArray<QuoteCurrency>,
+  observedAt: number,
+  priceOf: (symbol: QuoteCurrency) => Either.Either<BigDecimal.BigDecimal, string>
+): PriceReading => {
+  const [refused, points] = Arr.partitionMap(wanted, (symbol) =>
+    Either.mapBoth(priceOf(symbol), {
+      onLeft: (reason) => ({ symbol, reason }),
+      onRight: (price) => ({ symbol, price, observedAt, maxAge: readingLife })
+    })
+  )
+  return { points, refused }
+}
+
+/** Milliseconds in whole seconds: `2m 5s`. */
+export const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))

@@ -6,7 +6,14 @@ import type { ChainName } from "../../Domain/Chain.ts"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import { cut } from "../../lib/text.ts"
 import type { ChainFeeds, Feed } from "./feeds.ts"
-import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
+import {
+  ageText,
+  type PricePoint,
+  type PriceReading,
+  type PriceSource,
+  PriceSourceError,
+  readingLife
+} from "./PriceSource.ts"
 import { showDecimal } from "./rate.ts"
 
 /** Added to a feed's heartbeat, for updates on a congested chain; also how far clocks may differ. */
@@ -45,8 +52,6 @@ interface Quotation {
   readonly observedAt: number
   readonly usableUntil: number
 }
-
-const ageText = (millis: number): string => Duration.format(Duration.seconds(Math.floor(millis / 1000)))
 
 /** The price of a feed at `now`, Unix milliseconds; on the left, why it has none. */
 const decodeRound = (
@@ -167,16 +172,13 @@ export const makeChainlink = (chain: ChainName, providers: Providers, feeds: Cha
           : decodeRound(feed, decimals, returned[all.indexOf(feed)], now)
       return Either.mapLeft(quotation, (reason) => `${feed.description}: ${reason}`)
     }
-    const found = prices.map(([symbol, list]) => ({ symbol, quotations: Either.all(list.map(quotationOf)) }))
-    const reading: PriceReading = {
-      points: found.flatMap(({ quotations, symbol }) =>
-        Either.isRight(quotations) ? [pointOf(symbol, quotations.right)] : []
-      ),
-      refused: found.flatMap(({ quotations, symbol }) =>
-        Either.isLeft(quotations) ? [{ symbol, reason: quotations.left }] : []
-      )
-    }
-    return reading
+    const [refused, points] = Arr.partitionMap(prices, ([symbol, list]) =>
+      Either.mapBoth(Either.all(list.map(quotationOf)), {
+        onLeft: (reason) => ({ symbol, reason }),
+        onRight: (quotations) => pointOf(symbol, quotations)
+      })
+    )
+    return { points, refused }
   })
 
   return {

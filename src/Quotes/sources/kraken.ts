@@ -1,22 +1,26 @@
 import { BigDecimal, Effect, Either, Option, Schema } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import type { Get } from "./fetchJson.ts"
-import { type PricePoint, type PriceReading, type PriceSource, PriceSourceError, readingLife } from "./PriceSource.ts"
-import { positiveDecimal } from "./rate.ts"
+import { type PriceSource, PriceSourceError, readingOf } from "./PriceSource.ts"
+import { inverseOf, positiveDecimal } from "./rate.ts"
 
 const name = "kraken"
 
 /** Pairs as they are requested, and as the response names them: some with an X or Z before their currencies. */
-const pairs: ReadonlyArray<readonly [symbol: QuoteCurrency, pair: string, answered: string]> = [
-  ["ETH", "ETHUSD", "XETHZUSD"],
-  ["USDC", "USDCUSD", "USDCUSD"],
-  ["USDT", "USDTUSD", "USDTZUSD"],
-  ["DAI", "DAIUSD", "DAIUSD"],
-  ["WBTC", "WBTCUSD", "WBTCUSD"],
-  ["MATIC", "POLUSD", "POLUSD"],
-  ["EUR", "EURUSD", "ZEURZUSD"],
-  ["GBP", "GBPUSD", "ZGBPZUSD"]
-]
+const pairs: Readonly<Partial<Record<QuoteCurrency, readonly [pair: string, answered: string]>>> = {
+  ETH: ["ETHUSD", "XETHZUSD"],
+  USDC: ["USDCUSD", "USDCUSD"],
+  USDT: ["USDTUSD", "USDTZUSD"],
+  DAI: ["DAIUSD", "DAIUSD"],
+  WBTC: ["WBTCUSD", "WBTCUSD"],
+  MATIC: ["POLUSD", "POLUSD"],
+  EUR: ["EURUSD", "ZEURZUSD"],
+  GBP: ["GBPUSD", "ZGBPZUSD"],
+  AUD: ["AUDUSD", "AUDUSD"],
+  CAD: ["USDCAD", "ZUSDZCAD"],
+  CHF: ["USDCHF", "USDCHF"],
+  JPY: ["USDJPY", "ZUSDZJPY"]
+}
 
 const Ticker = Schema.Struct({
   error: Schema.Array(Schema.Unknown),
@@ -49,26 +53,24 @@ const priceIn = (market: unknown): Either.Either<BigDecimal.BigDecimal, string> 
   )
 
 /** The middle between Kraken's best bid and ask, in one response: docs.kraken.com/api/docs/rest-api/get-ticker-information. */
-export const makeKraken = (get: Get, url: string): PriceSource => ({
+export const makeKraken = (get: Get, url: string, wanted: ReadonlyArray<QuoteCurrency>): PriceSource => ({
   name,
   kind: "http",
   read: Effect.gen(function* () {
     const failed = (reason: string) => new PriceSourceError({ source: name, reason })
-    const { json, observedAt } = yield* get(
-      name,
-      `${url}/0/public/Ticker?pair=${pairs.map(([, pair]) => pair).join(",")}`
-    )
+    // A pair that Kraken does not have would make it refuse the whole request.
+    const asked = wanted.flatMap((symbol) => pairs[symbol]?.[0] ?? [])
+    const { json, observedAt } = yield* get(name, `${url}/0/public/Ticker?pair=${asked.join(",")}`)
     const ticker = decodeTicker(json)
     if (Either.isLeft(ticker)) return yield* failed("its answer is not a ticker")
     const { error, result } = ticker.right
     if (error.length > 0 || result === undefined) return yield* failed("it answers with an error")
-    const points: Array<PricePoint> = []
-    const refused: Array<PriceReading["refused"][number]> = []
-    for (const [symbol, pair, answered] of pairs) {
+    return readingOf(wanted, observedAt, (symbol) => {
+      const [pair, answered] = pairs[symbol] ?? []
+      if (pair === undefined || answered === undefined) return Either.left(`has no ${symbol}`)
       const price = priceIn(result[answered] ?? result[pair])
-      if (Either.isRight(price)) points.push({ symbol, price: price.right, observedAt, maxAge: readingLife })
-      else refused.push({ symbol, reason: price.left })
-    }
-    return { points, refused }
+      // USDCHF is francs for a dollar.
+      return pair.endsWith("USD") ? price : Either.map(price, inverseOf)
+    })
   })
 })

@@ -55,3 +55,6 @@ export const rateOf = (from: BigDecimal.BigDecimal, to: BigDecimal.BigDecimal): 
     ? BigDecimal.make(divideHalfEven(numerator * pow10(scale), denominator), Number(scale))
     : BigDecimal.make(divideHalfEven(numerator, denominator * pow10(-scale)) * pow10(-scale), 0)
 }
+
+/** One unit of the target in the source: 12 significant digits. */
+export const inverseOf = (rate: BigDecimal.BigDecimal): BigDecimal.BigDecimal => rateOf(BigDecimal.make(1n, 0), rate)

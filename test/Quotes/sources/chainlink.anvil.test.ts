@@ -142,48 +142,6 @@ describe("Chainlink's feeds", () => {
     for (const point of points) expect(point.observedAt + point.maxAge).toBeLessThanOrEqual(now + 120_000)
   })
 
-  test("are read from all providers: one alone decides nothing, in whatever place it is", function* () {
-    const nodes = [yield* start("ethereum"), yield* start("ethereum"), yield* start("ethereum")] as const
-    const [liar, honest, other] = nodes
-    for (const { chain, feeds } of nodes) yield* reportAll(chain, feeds)
-    const tellBy = ({ chain, feeds }: typeof liar, description: string, answer: bigint) =>
-      Effect.zipRight(report(chain, feedFor(feeds, description).address, answer), chain.mine())
-    yield* tellBy(liar, "ETH / USD", 1_200_000_00000000n)
-    yield* tellBy(honest, "MATIC / USD", 25_100_000n)
-    const readBy = (...urls: ReadonlyArray<string>) => {
-      const rpcUrls = urls.map((url) => Redacted.make(url))
-      const world = { ...liar, settings: { ...liar.settings, rpcUrls } }
-      return Effect.flatMap(sourceOn(world), ({ source }) => Effect.map(source.read, shown))
-    }
-    const [lie, truth, same] = [liar, honest, other].map(({ chain }) => chain.url) as [string, string, string]
-    for (const urls of [
-      [lie, truth, same],
-      [truth, lie, same],
-      [same, truth, lie]
-    ]) {
-      expect(yield* readBy(...urls)).toMatchObject({ ETH: "3000.12345678", MATIC: "0.25", DAI: "1" })
-    }
-    const reason = "one provider says 3000.12345678 and another one 1200000: add a third one to rpc_urls"
-    for (const urls of [
-      [lie, truth],
-      [truth, lie]
-    ]) {
-      expect(yield* readBy(...urls)).toMatchObject({ ETH: reason, MATIC: "0.25", DAI: "1" })
-    }
-    // Half a per cent is an update that one of them has not seen yet.
-    yield* tellBy(honest, "ETH / USD", 3_015_00000000n)
-    expect(yield* readBy(truth, same)).toMatchObject({ ETH: "3000.12345678" })
-    expect(yield* readBy(truth, "http://127.0.0.1:1")).toMatchObject({ ETH: "3015", MATIC: "0.251" })
-    expect(yield* readBy("http://127.0.0.1:1", truth)).toMatchObject({ ETH: "3015", MATIC: "0.251" })
-    // A false name at one provider says nothing about the feed of another.
-    yield* describeAs(liar.chain, feedFor(liar.feeds, "DAI / USD"), "ETH / USD")
-    yield* liar.chain.mine()
-    expect(yield* readBy(lie, truth, same)).toMatchObject({ DAI: "1" })
-    // Where only two say something, one of them is not believed against the other.
-    expect(yield* readBy(lie, truth)).toMatchObject({ DAI: expect.stringContaining("DAI / USD") })
-    expect(yield* readBy(truth, lie)).toMatchObject({ DAI: expect.stringContaining("DAI / USD") })
-  })
-
   test("are checked by their description, may have any decimals, and are read without Multicall3 too", function* () {
     const world = yield* start("ethereum")
     const { chain, feeds } = world

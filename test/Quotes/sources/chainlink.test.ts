@@ -4,7 +4,7 @@ import { decodeFunctionData, encodeFunctionResult, type Hex, multicall3Abi, pars
 import { makeChainlink } from "../../../src/Quotes/sources/chainlink.ts"
 import { scopedTest } from "../../lib/scopedTest.ts"
 import { someProviders } from "../../lib/soleProvider.ts"
-import { nodeClient, replies } from "../../sim/nodeClient.ts"
+import { errorsOf, nodeClient, replies } from "../../sim/nodeClient.ts"
 
 const test = scopedTest(Layer.empty)
 const abi = parseAbi([
@@ -23,20 +23,24 @@ interface Says {
   /** Seconds since its update. */
   readonly ago: number
   readonly down?: boolean
+  readonly name?: string
+  /** It answers nothing. */
+  readonly dead?: boolean
 }
 
-const viewOf = ({ ago, down = false, price }: Says, target: string, data: Hex): Hex => {
+const viewOf = ({ ago, down = false, name = "ETH / USD", price }: Says, target: string, data: Hex): Hex => {
   const { functionName } = decodeFunctionData({ abi, data })
   if (functionName === "decimals") return encodeFunctionResult({ abi, functionName, result: 8 })
-  if (functionName === "description") return encodeFunctionResult({ abi, functionName, result: "ETH / USD" })
+  if (functionName === "description") return encodeFunctionResult({ abi, functionName, result: name })
   const at = BigInt(now - ago)
   const answer = target.toLowerCase() === uptime ? BigInt(down) : price * 10n ** 8n
   return encodeFunctionResult({ abi, functionName, result: [1n, answer, at, at, 1n] })
 }
 
 const node = (says: Says, index: number) =>
-  nodeClient(`node-${index}`, (calls) =>
-    replies(`node-${index}`, calls, ({ params: [call] }) => {
+  nodeClient(`node-${index}`, (calls) => {
+    if (says.dead) return errorsOf("dead", calls)("unreachable", "")
+    return replies(`node-${index}`, calls, ({ params: [call] }) => {
       const { args } = decodeFunctionData({ abi: multicall3Abi, data: (call as { readonly data: Hex }).data })
       const [views] = args as unknown as [ReadonlyArray<{ readonly target: string; readonly callData: Hex }>]
       const result = views.map(({ callData, target }) => {
@@ -44,7 +48,7 @@ const node = (says: Says, index: number) =>
       })
       return encodeFunctionResult({ abi: multicall3Abi, functionName: "aggregate3", result })
     })
-  )
+  })
 
 /** The price of ETH according to these nodes, or the reason for none. */
 const priceBy = (first: Says, ...others: ReadonlyArray<Says>) => {
@@ -84,4 +88,12 @@ test("of two that differ neither is trusted, and of three one alone removes no p
     expect(yield* priceBy(honest, refusing, honest)).toBe("3000")
   }
   expect(yield* priceBy(down)).toContain("sequencer is down")
+  expect(yield* priceBy(lie, honest)).toBe("one provider says 3000 and another one 30000: add a third one to rpc_urls")
+  // Half a per cent is an update that one of them has not seen yet.
+  expect(yield* priceBy({ ...honest, price: 3_015n }, honest)).toBe("3000")
+  const misnamed = { ...honest, name: "BTC / USD" }
+  expect(yield* priceBy(misnamed, honest, honest)).toBe("3000")
+  expect(yield* priceBy(misnamed, honest)).toBe('ETH / USD: it calls itself "BTC / USD"')
+  const dead = { ...honest, dead: true }
+  expect([yield* priceBy(dead, honest), yield* priceBy(honest, dead)]).toEqual(["3000", "3000"])
 })

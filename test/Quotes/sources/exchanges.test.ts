@@ -5,7 +5,7 @@ import type { QuoteCurrency } from "../../../src/Domain/Quote.ts"
 import { makeCoinbase } from "../../../src/Quotes/sources/coinbase.ts"
 import { makeGet } from "../../../src/Quotes/sources/fetchJson.ts"
 import { makeKraken } from "../../../src/Quotes/sources/kraken.ts"
-import type { PriceReading, PriceSource } from "../../../src/Quotes/sources/PriceSource.ts"
+import type { PriceReading } from "../../../src/Quotes/sources/PriceSource.ts"
 import { listenHere } from "../../lib/loopback.ts"
 import { liveTest } from "../../lib/scopedTest.ts"
 
@@ -30,15 +30,19 @@ const serverThat = Effect.fnUntraced(function* (respond: Respond) {
   return { url: (yield* listenHere(server)).url, asked, agents }
 })
 
-const read = (make: (get: Effect.Effect.Success<typeof makeGet>, url: string) => PriceSource, respond: Respond) =>
+/** Some are on, and AUD is not. */
+const wanted = ["EUR", "GBP", "MXN", "CHF", "CZK", "JPY", "ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC"] as const
+const lacking = { symbol: "CZK", reason: "has no CZK" }
+
+const read = (make: typeof makeKraken, respond: Respond) =>
   Effect.gen(function* () {
     const { agents, asked, url } = yield* serverThat(respond)
     const get = yield* makeGet
-    return { reading: yield* Effect.either(make(get, url).read), asked, agents }
+    return { reading: yield* Effect.either(make(get, url, wanted).read), asked, agents }
   })
 
 /** Prices by symbol, or why there are none. */
-const readPrices = (make: Parameters<typeof read>[0], respond: Respond) =>
+const readPrices = (make: typeof makeKraken, respond: Respond) =>
   Effect.map(read(make, respond), ({ reading }) =>
     reading._tag === "Left" ? reading.left.reason : pricesOf(reading.right)
   )
@@ -62,6 +66,8 @@ const rates = (over: Readonly<Record<string, string>> = {}) => ({
       EUR: "0.8",
       GBP: "0.75",
       MXN: "18.5",
+      CHF: "0.8",
+      JPY: "160",
       ...over
     }
   }
@@ -79,6 +85,8 @@ const tickers = (over: Readonly<Record<string, unknown>> = {}) => ({
     POLUSD: market("0.25", "0.25"),
     ZEURZUSD: market("1.25", "1.25"),
     ZGBPZUSD: market("1.30", "1.28"),
+    USDCHF: market("0.804", "0.796"),
+    ZUSDZJPY: market("160", "160"),
     ...over
   }
 })
@@ -96,8 +104,11 @@ describe("Coinbase", () => {
       EUR: "1.25",
       GBP: "1.33333333333",
       MXN: "0.0540540540541",
-      refused: []
+      CHF: "1.25",
+      JPY: "0.00625",
+      refused: ["CZK"]
     })
+    expect(reading._tag === "Right" && reading.right.refused).toEqual([lacking])
     expect(asked).toEqual(["/v2/exchange-rates?currency=USD"])
     expect(agents).toEqual([expect.stringMatching(/^tilld\//)])
   })
@@ -109,12 +120,13 @@ describe("Coinbase", () => {
   })
 
   liveTest("refuses what is not above zero, and gives the others", function* () {
-    const bad = { ETH: "0", DAI: "-1", WBTC: "NaN", EUR: "0x1", GBP: "", MXN: "1e400" }
+    const bad = { ETH: "0", DAI: "-1", WBTC: "NaN", EUR: "0x1", GBP: "", MXN: "1e400", CHF: "x" }
     expect(yield* readPrices(makeCoinbase, json(rates(bad)))).toEqual({
       USDC: "1",
       USDT: "0.999000999001",
       MATIC: "0.25",
-      refused: ["ETH", "DAI", "WBTC", "EUR", "GBP", "MXN"]
+      JPY: "0.00625",
+      refused: ["EUR", "GBP", "MXN", "CHF", "CZK", "ETH", "DAI", "WBTC"]
     })
   })
 
@@ -137,9 +149,13 @@ describe("Kraken", () => {
       MATIC: "0.25",
       EUR: "1.25",
       GBP: "1.29",
-      refused: []
+      CHF: "1.25",
+      JPY: "0.00625",
+      refused: ["MXN", "CZK"]
     })
-    expect(asked).toEqual(["/0/public/Ticker?pair=ETHUSD,USDCUSD,USDTUSD,DAIUSD,WBTCUSD,POLUSD,EURUSD,GBPUSD"])
+    expect(reading._tag === "Right" && reading.right.refused).toContainEqual(lacking)
+    const pairs = "EURUSD,GBPUSD,USDCHF,USDJPY,ETHUSD,USDCUSD,USDTUSD,DAIUSD,WBTCUSD,POLUSD"
+    expect(asked).toEqual([`/0/public/Ticker?pair=${pairs}`])
   })
 
   liveTest("refuses single markets that are absent, empty, or too wide", function* () {
@@ -149,12 +165,14 @@ describe("Kraken", () => {
       USDTZUSD: market("-1", "1"),
       DAIUSD: { a: [], b: ["1"] },
       WBTCUSD: market("102.01", "100"),
-      POLUSD: market("1", "1.01")
+      POLUSD: market("1", "1.01"),
+      ZUSDZJPY: market("164", "160")
     }
     expect(yield* readPrices(makeKraken, json(tickers(bad)))).toEqual({
       EUR: "1.25",
       GBP: "1.29",
-      refused: ["ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC"]
+      CHF: "1.25",
+      refused: ["MXN", "CZK", "JPY", "ETH", "USDC", "USDT", "DAI", "WBTC", "MATIC"]
     })
   })
 
@@ -187,7 +205,7 @@ describe("a server that fails", () => {
 
   liveTest("does not listen", function* () {
     const get = yield* makeGet
-    const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1").read)
+    const failure = yield* Effect.flip(makeCoinbase(get, "http://127.0.0.1:1", wanted).read)
     expect(failure.message).toMatch(/^coinbase: no answer \((ECONNREFUSED|UND_ERR)/)
   })
 

@@ -92,7 +92,7 @@ const fields: ReadonlyArray<Case<Shop>> = [
         chain: "ethereum"
       })
       yield* isRefused({ fromCurrency: undefined, toCurrency: undefined }, "fromCurrency", "toCurrency")
-      yield* isRefused({ fromCurrency: "JPY", toCurrency: "usdc" }, "fromCurrency", "toCurrency")
+      yield* isRefused({ fromCurrency: "INR", toCurrency: "usdc" }, "fromCurrency", "toCurrency")
       yield* isRefused({ toCurrency: "USD" }, "toCurrency")
     }
   ),
