@@ -22,8 +22,8 @@ export interface Cursor {
 
 export interface ListFilter {
   readonly status?: PaymentStatus | undefined
-  /** Only those that were cancelled, of all that have expired; without `status`. */
-  readonly cancelled?: true | undefined
+  /** Only those that were cancelled, of all that have expired, without `status`; false: none of them. */
+  readonly cancelled?: boolean | undefined
   readonly chain?: ChainName | undefined
   readonly merchantRef?: string | undefined
   /** Some that were found otherwise. */
@@ -162,7 +162,7 @@ const conditionsOf = ({
   ...when("address = ?", address),
   ...when("status = ?", status),
   ...when("chain = ?", chain),
-  ...(cancelled ? [["failure_reason = 'cancelled'"] as const] : []),
+  ...(cancelled === undefined ? [] : [[`failure_reason ${cancelled ? "=" : "IS NOT"} 'cancelled'`] as const]),
   ...when(isFrom, from),
   ...Object.entries(metadata).map(([key, value]) => [hasTerm, key, value.toLowerCase()] as const)
 ]

@@ -15,20 +15,13 @@ interface Section {
   readonly guide: string
 }
 
-/** The navigation, in its order: what a day needs first, then who looks after what. */
+/** The navigation, in its order: what a day needs first. What developers need is folded. */
 const groups = {
   Money: [
     { path: "", name: "Home", role: "viewer", guide: "portal" },
     { path: "/payments", name: "Payments", role: "viewer", guide: "integrate" },
     { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" },
     { path: "/ledger", name: "Ledger", role: "viewer", guide: "books" }
-  ],
-  Developers: [
-    { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },
-    { path: "/deliveries", name: "Deliveries", role: "viewer", guide: "deliveries" },
-    { path: "/keys", name: "API keys", role: "viewer", guide: "keys" },
-    { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" },
-    { path: "/simulate", name: "Simulate", role: "admin", guide: "sandbox" }
   ],
   Shop: [
     { path: "/settings", name: "Settings", role: "admin", guide: "checkout" },
@@ -39,6 +32,13 @@ const groups = {
   Operator: [
     { path: "/health", name: "Health", role: "operator", guide: "monitoring" },
     { path: "/accounts", name: "Accounts", role: "operator", guide: "keys" }
+  ],
+  Developers: [
+    { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },
+    { path: "/deliveries", name: "Deliveries", role: "viewer", guide: "deliveries" },
+    { path: "/keys", name: "API keys", role: "viewer", guide: "keys" },
+    { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" },
+    { path: "/simulate", name: "Simulate", role: "admin", guide: "sandbox" }
   ]
 } as const satisfies Readonly<Record<string, ReadonlyArray<Section>>>
 
@@ -46,13 +46,22 @@ export type SectionPath = (typeof groups)[keyof typeof groups][number]["path"]
 
 const sections: ReadonlyArray<Section> = Object.values(groups).flat()
 
+interface PageLink {
+  readonly href: string
+  readonly text: string
+}
+
 export interface FrameProps {
   readonly viewer: Viewer
   /** The section that is open. */
   readonly section?: SectionPath | "/me" | undefined
   readonly title: string
   /** What is done most here, beside the title. */
-  readonly action?: { readonly href: string; readonly text: string } | undefined
+  readonly action?: PageLink | undefined
+  /** Beside that. */
+  readonly also?: PageLink | undefined
+  /** The way back, above the title. */
+  readonly back?: PageLink | undefined
   /** Whether it shows what changes by itself. */
   readonly isLive?: boolean
   /** What was searched for. */
@@ -92,24 +101,33 @@ const Navigation = ({ section, viewer }: Pick<FrameProps, "section" | "viewer">)
     </a>
     {Object.entries(groups).map(([group, inGroup]) => {
       const shown = inGroup.filter(({ role }) => mayAs(viewer.role, role))
-      return shown.length === 0 ? null : (
+      const list = (
+        <ul>
+          {shown.map(({ name, path }) => (
+            <li key={path}>
+              <a href={pathOf(viewer, path)} aria-current={path === section ? "page" : undefined}>
+                {name}
+                <Badge count={Object.entries(viewer.badges).find(([of]) => of === path)?.[1] ?? 0} />
+              </a>
+            </li>
+          ))}
+          {group === "Developers" ? (
+            <li>
+              <a href="/docs">API reference</a>
+            </li>
+          ) : null}
+        </ul>
+      )
+      if (shown.length === 0) return null
+      return group === "Developers" ? (
+        <details key={group} open={shown.some(({ path }) => path === section)}>
+          <summary>{group}</summary>
+          {list}
+        </details>
+      ) : (
         <section key={group}>
           <h2>{group}</h2>
-          <ul>
-            {shown.map(({ name, path }) => (
-              <li key={path}>
-                <a href={pathOf(viewer, path)} aria-current={path === section ? "page" : undefined}>
-                  {name}
-                  <Badge count={Object.entries(viewer.badges).find(([of]) => of === path)?.[1] ?? 0} />
-                </a>
-              </li>
-            ))}
-            {group === "Developers" ? (
-              <li>
-                <a href="/docs">API reference</a>
-              </li>
-            ) : null}
-          </ul>
+          {list}
         </section>
       )
     })}
@@ -121,7 +139,7 @@ const listInterval = 10_000
 const sumsInterval = 60_000
 
 /** A page of the portal. Its `<h1>` is the title. */
-export const Frame = ({ action, children, isLive = false, search, section, title, viewer }: FrameProps) => (
+export const Frame = ({ action, also, back, children, isLive = false, search, section, title, viewer }: FrameProps) => (
   <Document
     lang="en"
     title={`${title} · tilld`}
@@ -161,13 +179,25 @@ export const Frame = ({ action, children, isLive = false, search, section, title
       data-changes={isLive ? pathOf(viewer, "/changes") : undefined}
       data-interval={isLive ? (section === "" ? sumsInterval : listInterval) : undefined}
     >
+      {back === undefined ? null : (
+        <a class="back" href={back.href}>
+          ← {back.text}
+        </a>
+      )}
       <div class="title">
         <h1>{title}</h1>
-        {action === undefined ? null : (
-          <a class="button primary" href={action.href}>
-            {action.text}
-          </a>
-        )}
+        <div class="actions">
+          {also === undefined ? null : (
+            <a class="button" href={also.href}>
+              {also.text}
+            </a>
+          )}
+          {action === undefined ? null : (
+            <a class="button primary" href={action.href}>
+              {action.text}
+            </a>
+          )}
+        </div>
       </div>
       {isLive ? <div role="status" data-changed="Something here has changed." data-show="Show it" /> : null}
       {viewer.done === undefined ? null : (

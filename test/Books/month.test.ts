@@ -229,7 +229,7 @@ liveTest("twelve orders: ledger, files, portal and contracts have the same sums,
   expect(sumsOf(later)).toMatchObject({ income: { "ethereum USDC": (kept - 15n - 22n - 18n + 10n) * usd } })
   const income = ["€245.27", "210.00 USDC", "35.00 USDC", "26.00 USDT"]
   for (const [path, title] of [
-    ["", ">Income<"],
+    ["", ">30 days<"],
     ["/payments", "Their income"],
     ["/ledger", "Income of all these rows"]
   ] as const) {

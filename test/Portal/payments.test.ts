@@ -13,7 +13,7 @@ import { liveSuite, scopedTest } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"
 import { explained } from "../lib/webhooks.ts"
 import { portalStore } from "./room.ts"
-import { admin, crowdSql, home, makePayment, portalApp, somebody, viewer } from "./shop.ts"
+import { admin, crowdSql, home, makePayment, openShop, portalApp, somebody, viewer } from "./shop.ts"
 
 const hash = (digit: string) => `0x${digit.repeat(64)}`
 
@@ -155,6 +155,47 @@ liveSuite(portalApp, "the portal's payments", (test) => {
     yield* execute("DELETE FROM payments WHERE id LIKE 'pay_crowd%'")
   })
 
+  test("have a chip for each state there is, whose count is that of its rows, which say the same", function* () {
+    const { admin: ida, base, pay } = yield* openShop
+    const states = {
+      pending: "status = 'pending'",
+      part: "status = 'detecting', amount = '10', amount_received = '9'",
+      confirming: "status = 'detecting', amount = '9', amount_received = '10'",
+      confirmed: "status = 'confirmed', confirmed_at = 1, ended_at = 1",
+      expired: "status = 'expired', ended_at = 1",
+      cancelled: "status = 'expired', failure_reason = 'cancelled', ended_at = 1"
+    }
+    for (const [name, set] of Object.entries(states)) {
+      yield* execute(`UPDATE payments SET ${set} WHERE id = ?`, [yield* pay(name)])
+    }
+    yield* storeLateMoney(yield* pay("late"), 900)
+    const chips = (text: string) =>
+      [...(/aria-label="Status">(.*?)<\/ul>/s.exec(text)?.[1] ?? "").matchAll(/href="([^"]*)">([^<]*?) (\d+)</g)].map(
+        ([, href = "", name = "", count]) => ({ href, name, count: Number(count) })
+      )
+    const all = chips((yield* ida.get(`${base}/payments`)).text)
+    expect(all.map(({ count, name }) => `${name} ${count}`)).toEqual([
+      ...[
+        "All 7",
+        "Needs action 1",
+        "Part paid 1",
+        "Pending 2",
+        "Confirming 1",
+        "Confirmed 1",
+        "Expired 1",
+        "Cancelled 1"
+      ]
+    ])
+    for (const { count, href, name } of all) {
+      const { text } = yield* ida.get(href.replaceAll("&amp;", "&"))
+      expect([name, listed(text).length]).toEqual([name, count])
+      const says = text.match(new RegExp(`class="badge[^"]*">${name.toLowerCase()}<`, "g")) ?? []
+      if (name !== "All") expect([name, says.length]).toEqual([name, count])
+    }
+    // With another filter the list has fewer than all.
+    expect(chips((yield* ida.get(`${base}/payments?chain=base`)).text)).toEqual([])
+  })
+
   test("are filtered as by the API, and an invalid filter is reported beside its field", function* () {
     const ada = yield* admin
     const { id } = yield* makePayment({ merchantRef: "confirmed one" })
@@ -179,7 +220,9 @@ liveSuite(portalApp, "the portal's payments", (test) => {
     }
     const wrong = yield* ada.get(`${home}/payments?status=paid&createdAfter=yesterday`)
     expect(wrong.status).toBe(400)
-    expect(wrong.text).toContain("The filter status must be pending, detecting, confirmed, expired or failed")
+    expect(wrong.text).toContain(
+      "The filter status must be action, part, pending, detecting, confirmed, expired, cancelled or failed"
+    )
     expect(wrong.text).toContain("Created from (UTC) must be a time such as")
   })
 

@@ -32,7 +32,7 @@ const at = (path: string) => `/portal/a/shop/test${path}`
 
 for (const path of ["/file", "/events"]) {
   for (const [what, sql] of [
-    ["session", "UPDATE sessions SET hash = NULL"],
+    ["session", "DELETE FROM sessions"],
     ["person", "UPDATE people SET disabled_at = 1"],
     ["role", "UPDATE people SET role = 'viewer'"]
   ] as const) {

@@ -10,26 +10,29 @@ import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { type ChainHealth, Chains } from "../../Chains.ts"
 import { chainTraits } from "../../Domain/Chain.ts"
 import { decimalsOf, decimalsOn, wholeTokens } from "../../Domain/Currency.ts"
+import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Payment } from "../../Domain/Payment.ts"
 import type { Shop } from "../../Domain/Shop.ts"
 import { bytesText } from "../../lib/quantities.ts"
 import { Mark } from "../../Pages/marks.tsx"
 import { Uncollected, type UncollectedAmount, worthOfWaiting } from "../../Payments/addresses/Uncollected.ts"
-import { countOpen } from "../../Payments/ExceptionListRepo.ts"
+import { list as listExceptions } from "../../Payments/ExceptionListRepo.ts"
+import { references } from "../../Payments/PaymentListRepo.ts"
 import { Payments } from "../../Payments.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { type Db, Reader } from "../../Sql.ts"
-import { countSince, type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import { type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { Table } from "../components/Table.tsx"
 import { Chain, fiatText, isTiny, Money, Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { mayAs, mostInBadge, type Viewer } from "../Viewer.ts"
+import { ExceptionAmount, kindWords } from "./exceptionView.tsx"
 import { overviewOf, shownDays } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
-import { Charts, Cut, Sums } from "./sums.tsx"
+import { Charts, Cut, Figure, IncomeFigure } from "./sums.tsx"
 
 /** A shop that takes money knows its way: with so many payments within 30 days the steps are not shown. */
 const enough = 10
@@ -153,46 +156,45 @@ const WaitingTable = ({ networks, of, price }: WaitingTableProps) =>
     </>
   )
 
-/** Above that, "more than" is said. */
-const mostExceptions = 100
-const mostDeliveries = 100_000
 /** Payments that are shown, and those that are looked at for amounts that were meant in whole tokens. */
 const mostNewest = 5
 const mostLookedAt = 20
+/** Exceptions that are named. */
+const mostNamed = 5
 
 interface Attention {
-  readonly exceptions: number
+  /** The newest open ones, with the references of their payments; and how many there are. */
+  readonly exceptions: ReadonlyArray<PaymentException>
+  readonly references: ReadonlyMap<string, string>
+  readonly open: number
   /** Of the newest payments, those that are worth nearly nothing: the first one, and how many. */
   readonly tiny: ReadonlyArray<Payment>
   readonly failing: ReadonlyArray<FailingTarget>
-  /** Those that are not read to their head. */
+  /** Chains that are not read to their head. */
   readonly behind: ReadonlyArray<ChainHealth>
-  /** How many chains the mode has. */
-  readonly watched: number
   /** How much of its quota the account has used, where that is nearly all. */
   readonly quota: ReadonlyArray<CloseAccount>
+  readonly chains: SettingsShape["chains"]
 }
 
-const Needs = ({
-  of: { behind, exceptions, failing, quota, tiny, watched },
-  viewer
-}: {
-  readonly of: Attention
-  readonly viewer: Viewer
-}) => {
+/** What needs a person, by name; nothing where nothing does. */
+const Needs = ({ of, viewer }: { readonly of: Attention; readonly viewer: Viewer }) => {
+  const { behind, exceptions, failing, open, quota, references, tiny } = of
+  const failed = failing.reduce((sum, target) => sum + target.failing, 0)
   const items: ReadonlyArray<ComponentChildren> = [
     ...quota.map(({ level, quota: bytes, stored }) => {
       const refused = level === "full" ? "are" : "will soon be"
       return `New payments ${refused} refused: the account has stored ${bytesText(stored)} of the ${bytesText(bytes)} that it may. Ask the operator for more room.`
     }),
-    ...(exceptions === 0
-      ? []
-      : [
-          <a href={pathOf(viewer, "/exceptions")}>
-            {exceptions >= mostExceptions ? `${mostExceptions} or more` : exceptions} open{" "}
-            {exceptions === 1 ? "exception" : "exceptions"}
-          </a>
-        ]),
+    ...exceptions.map((exception) => (
+      <a href={pathOf(viewer, `/exceptions/${exception.id}`)}>
+        {exception.payment === undefined ? "Money" : references.get(exception.payment)}:{" "}
+        <ExceptionAmount of={exception} chains={of.chains} /> {kindWords[exception.kind]}
+      </a>
+    )),
+    ...(open > exceptions.length
+      ? [<a href={pathOf(viewer, "/exceptions")}>{`${countText(open - exceptions.length)} more exceptions`}</a>]
+      : []),
     ...tiny.slice(0, 1).map(({ currency, id, token }) => (
       <>
         <a href={pathOf(viewer, `/payments/${id}`)}>
@@ -201,15 +203,16 @@ const Needs = ({
         : {wholeTokens(currency, token?.decimals ?? decimalsOf[currency])}. A minimum on the page Settings refuses such.
       </>
     )),
-    ...failing.map(({ endpoint, failing: count, url }) => (
-      <>
-        <a href={pathOf(viewer, `/deliveries?status=failing${endpoint === null ? "" : `&endpoint=${endpoint}`}`)}>
-          {count} failing {count === 1 ? "delivery" : "deliveries"}
-        </a>{" "}
-        to {endpoint === null ? "payments’ own webhookUrls, such as " : ""}
-        <code>{url}</code>
-      </>
-    )),
+    ...(failed === 0
+      ? []
+      : [
+          <>
+            <a href={pathOf(viewer, "/deliveries?status=failing")}>
+              {failed === 1 ? "1 webhook delivery is failing" : `${failed} webhook deliveries are failing`}
+            </a>{" "}
+            at {failing.map(({ url }) => url).join(", ")}
+          </>
+        ]),
     ...behind.map(({ chain, lagBlocks, reason }) => (
       <>
         <a href={pathOf(viewer, mayAs(viewer.role, "operator") ? "/health" : `/payments?chain=${chain}`)}>
@@ -220,24 +223,19 @@ const Needs = ({
       </>
     ))
   ]
-  return (
+  return items.length === 0 ? null : (
     <section aria-labelledby="needs">
       <h2 id="needs">Needs your attention</h2>
-      {items.length === 0 ? (
-        <Notice tone="good">
-          Nothing: no open exception, no failing endpoint, and{" "}
-          {watched === 0 ? `no chain is configured in ${viewer.owner.mode} mode` : "every chain is read"}.
-        </Notice>
-      ) : (
-        <ul class="needs card">
-          {items.map((item, index) => (
-            <li key={index}>{item}</li>
-          ))}
-        </ul>
-      )}
+      <ul class="needs card">
+        {items.map((item, index) => (
+          <li key={index}>{item}</li>
+        ))}
+      </ul>
     </section>
   )
 }
+
+const countText = (count: number): string => (count < mostInBadge ? String(count) : `${mostInBadge - 1}+`)
 
 /** For a person who came by a link, without another way to sign in or to prove who they are. */
 const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
@@ -251,6 +249,7 @@ const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
 
 const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const { owner } = viewer
+  const isAdmin = mayAs(viewer.role, "admin")
   const reader = yield* Reader
   const { accounts, chains } = yield* Settings
   const prices = yield* Prices
@@ -258,12 +257,17 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
   const health = (yield* Effect.flatMap(Chains, (all) => all.health)).filter(({ mode }) => mode === owner.mode)
   const shop = yield* shopOf(reader, owner.account)
   const recent = yield* (yield* Payments).list(owner, { limit: mostLookedAt })
+  const exceptions = yield* listExceptions(reader, owner, { isOpen: true, limit: mostNamed })
+  const open = viewer.badges["/exceptions"]
   const attention: Attention = {
     tiny: recent.flatMap(({ payment }) => (!shop.minimumUsd && isTiny(payment.usdValue) ? [payment] : [])),
-    exceptions: yield* countOpen(reader, owner, mostExceptions),
+    ...{ chains, exceptions, open },
+    references: yield* references(
+      reader,
+      exceptions.flatMap(({ payment }) => payment ?? [])
+    ),
     failing: yield* failingTargets(reader, owner, 1_000),
     behind: health.filter(({ ready }) => !ready),
-    watched: health.length,
     quota: closeAccounts([yield* UsageRepo.of(reader, owner.account, accounts.quotaBytes)])
   }
   const hasCredentials =
@@ -271,44 +275,37 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
     (yield* PasskeysRepo.list(reader, viewer.person)).length > 0
   const { currency = "USD", timezone = "UTC" } = shop
   const overview = yield* overviewOf(reader, { owner, networks: chains, timezone, now })
-  const deliveriesSince = (since: number) =>
-    Effect.all(
-      {
-        delivered: countSince(reader, owner, "delivered", since, mostDeliveries),
-        failing: countSince(reader, owner, "failing", since, mostDeliveries)
-      },
-      { concurrency: 1 }
-    )
-  const { all, today, yesterdayByNow } = overview
+  const { all, daysBefore, today, yesterdayByNow } = overview
   const steps = yield* stepsOf(reader, viewer, { now, shop, hasCredentials, confirmed: all.fates.confirmed })
   const waits = (yield* Uncollected)
     .waiting()
     .filter(({ account, mode }) => account === owner.account && mode === owner.mode)
   const newest = recent.slice(0, mostNewest)
+  const action = isAdmin ? { href: pathOf(viewer, "/payments/new"), text: "New payment" } : undefined
   return framedReply(
     viewer,
-    { section: "", title: "Home", isLive: true },
+    { section: "", title: "Home", isLive: true, action },
     <>
       {hasCredentials ? null : <LinkOnly viewer={viewer} />}
       <Needs of={attention} viewer={viewer} />
-      <FirstSteps of={steps} />
-      <h2>Income</h2>
-      <p class="muted">
-        By the day in {timezone} when money came or went back, as the <a href={pathOf(viewer, "/ledger")}>ledger</a> has
-        it.{" "}
-        {mayAs(viewer.role, "admin") ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}
-      </p>
+      <div class="figures">
+        <IncomeFigure
+          {...{ name: "Today", currency, of: today.income, before: yesterdayByNow }}
+          than="yesterday by this time"
+        />
+        <IncomeFigure
+          {...{ name: `${shownDays} days`, currency, of: all.income, before: daysBefore }}
+          than={`the ${shownDays} before`}
+        />
+        <Figure name="Waiting" value={<a href={pathOf(viewer, "/payments")}>{all.fates.open}</a>}>
+          <p class="muted">payments not paid in full yet</p>
+        </Figure>
+        <Figure name="To resolve" value={<a href={pathOf(viewer, "/exceptions")}>{countText(open)}</a>}>
+          <p class="muted">exceptions</p>
+        </Figure>
+      </div>
       <Cut since={overview.since} />
-      <Sums
-        viewer={viewer}
-        currency={currency}
-        periods={[
-          { name: "Today", day: today, before: yesterdayByNow, deliveries: yield* deliveriesSince(today.at) },
-          { name: `${shownDays} days`, day: all, deliveries: yield* deliveriesSince(all.at) }
-        ]}
-      />
-      <Charts overview={overview} currency={currency} timezone={timezone} />
-      {mayAs(viewer.role, "admin") ? <WaitingTable of={waits} networks={chains} price={prices.usd} /> : null}
+      <FirstSteps of={steps} />
       {newest.length === 0 ? null : (
         <>
           <h2>Newest payments</h2>
@@ -322,6 +319,12 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
           />
         </>
       )}
+      <Charts overview={overview} currency={currency} timezone={timezone} />
+      {isAdmin ? <WaitingTable of={waits} networks={chains} price={prices.usd} /> : null}
+      <p class="hint">
+        Income is that of the <a href={pathOf(viewer, "/ledger")}>ledger</a>, by the day in {timezone}.{" "}
+        {isAdmin ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}
+      </p>
     </>
   )
 })

@@ -27,7 +27,7 @@ import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } fr
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, decisionLabels } from "./decisionForms.tsx"
 import { chainIdOf, ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
-import { Timeline, timelineOf } from "./timeline.tsx"
+import { Timeline, type TimelineContext, technicalTimelineOf, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
 const isFiat = Schema.is(Fiat)
@@ -66,7 +66,7 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
   const decimals = decimalsOfPayment(payment)
   const money = (amount: bigint | undefined) =>
     amount === undefined ? undefined : <Money amount={amount} currency={payment.currency} decimals={decimals} />
-  const { amountRemaining, chainId, tokenContract } = story.payment
+  const { amountRemaining, chainId } = story.payment
   const link = checkoutUrlOf(story.payment)
   return (
     <section class="card" aria-label="The payment">
@@ -102,24 +102,31 @@ const PaymentFacts = ({ exceptions, payment, quote, story }: PaymentPage) => {
             )
         }}
       />
-      <details>
-        <summary>Technical</summary>
-        <Facts
-          of={{
-            Reference: payment.merchantRef,
-            Id: <CopyText text={payment.id} />,
-            "Receiving address": onChain("address", payment.address, chainId),
-            "Token contract": onChain("address", tokenContract, chainId),
-            "Was to be paid until": payment.confirmedAt === undefined ? undefined : <Time at={payment.expiresAt} />,
-            "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
-            "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
-            Quote: payment.quoteId,
-            Metadata:
-              payment.metadata === "{}" ? undefined : <pre>{JSON.stringify(story.payment.metadata, null, 2)}</pre>
-          }}
-        />
-      </details>
     </section>
+  )
+}
+
+/** What a developer asks for: ids, addresses, changes of status and deliveries. */
+const Technical = ({ context, payment, story }: PaymentPage & { readonly context: TimelineContext }) => {
+  const { chainId, tokenContract } = story.payment
+  return (
+    <details class="card">
+      <summary>Technical</summary>
+      <Facts
+        of={{
+          Reference: payment.merchantRef,
+          Id: <CopyText text={payment.id} />,
+          "Receiving address": onChain("address", payment.address, chainId),
+          "Token contract": onChain("address", tokenContract, chainId),
+          "Was to be paid until": payment.confirmedAt === undefined ? undefined : <Time at={payment.expiresAt} />,
+          "Webhook URL": payment.webhookUrl === undefined ? undefined : <code>{payment.webhookUrl}</code>,
+          "Redirect URL": payment.redirectUrl === undefined ? undefined : <code>{payment.redirectUrl}</code>,
+          Quote: payment.quoteId,
+          Metadata: payment.metadata === "{}" ? undefined : <pre>{JSON.stringify(story.payment.metadata, null, 2)}</pre>
+        }}
+      />
+      <Timeline entries={technicalTimelineOf(story, context)} />
+    </details>
   )
 }
 
@@ -185,8 +192,11 @@ const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly o
 const Page = (page: PaymentPage) => {
   const { exceptions, heads, refunds, settings, story, viewer } = page
   const { chains } = settings
-  const deliveryPath = (id: string) => pathOf(viewer, `/deliveries/${id}`)
-  const exceptionPath = (id: string) => pathOf(viewer, `/exceptions/${id}`)
+  const context: TimelineContext = {
+    ...{ chains, heads },
+    deliveryPath: (id) => pathOf(viewer, `/deliveries/${id}`),
+    exceptionPath: (id) => pathOf(viewer, `/exceptions/${id}`)
+  }
   const undecided = exceptions
     .filter(({ status }) => status === "open" && mayAs(viewer.role, "admin"))
     .slice(0, mostDecided)
@@ -203,6 +213,7 @@ const Page = (page: PaymentPage) => {
         </section>
       ))}
       <PaymentFacts {...page} />
+      <Actions {...page} />
       {others.length === 0 && !story.moreExceptions ? null : (
         <>
           <h2>Exceptions</h2>
@@ -227,7 +238,6 @@ const Page = (page: PaymentPage) => {
       {refunds.map((refund) => (
         <OneRefund key={refund.id} {...page} of={refund} />
       ))}
-      <Actions {...page} />
       <h2>What happened</h2>
       {story.olderReceipts === 0 ? null : <p class="muted">{story.olderReceipts} older receipts are not shown.</p>}
       {story.totals.map(({ amount, chain, currency, transfers }) => (
@@ -241,7 +251,8 @@ const Page = (page: PaymentPage) => {
           on {chainTraits[chain].displayName}.
         </p>
       ))}
-      <Timeline entries={timelineOf(story, { chains, heads, deliveryPath, exceptionPath })} />
+      <Timeline entries={timelineOf(story, context)} />
+      <Technical {...page} context={context} />
     </>
   )
 }
@@ -262,7 +273,10 @@ export const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: stri
   const isShown = refunds.some((refund) => refund.id === refused?.id && mayChange(viewer, refund))
   return framedReply(
     viewer,
-    { section, title: payment.merchantRef, isLive: true },
+    {
+      ...{ section, title: payment.merchantRef, isLive: true },
+      back: { href: pathOf(viewer, section), text: "Payments" }
+    },
     <>
       {isShown ? null : <Unplaced of={refused?.problems} />}
       <Page

@@ -3,7 +3,7 @@ import { Effect, Either } from "effect"
 import { eachIncome } from "../../Books/BooksRepo.ts"
 import type { Accounted } from "../../Domain/Event.ts"
 import { addRow, noSums } from "../../Domain/LedgerRow.ts"
-import { decimalsOfPayment, PaymentStatus } from "../../Domain/Payment.ts"
+import { decimalsOfPayment } from "../../Domain/Payment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { Payments } from "../../Payments.ts"
 import type { Secrets } from "../../Secrets.ts"
@@ -12,21 +12,18 @@ import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { ChainFilter, FilterProblems, Filters, type FormState, Hidden, TextField } from "../components/Form.tsx"
 import { type Column, Table } from "../components/Table.tsx"
-import { Chain, Money, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Time } from "../components/values.tsx"
 import { otherModeOf } from "../Frame.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
-import { withQuery } from "../query.ts"
+import { countStates, mostOfState, paymentStates } from "../PaymentStatesRepo.ts"
+import { namedIn, withQuery } from "../query.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
 import { mostCounted } from "./overview.ts"
 import { hasDates, periods, searchOf } from "./paymentSearch.ts"
 import { IncomeOf } from "./sums.tsx"
-
-const statuses: ReadonlyArray<readonly [value: string, text: string]> = [...PaymentStatus.literals, "cancelled"].map(
-  (status) => [status, status]
-)
 
 const filterNames = ["q", "status", "created", "chain", "createdAfter", "createdBefore"]
 
@@ -36,16 +33,31 @@ const filtersIn = (query: URLSearchParams): Record<string, string | undefined> =
   return { ...filters, ...(hasDates(query) ? { created: "" } : {}) }
 }
 
-const PaymentFilters = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => {
+interface PaymentFiltersProps {
+  readonly of: FormState
+  readonly viewer: Viewer
+  /** By state, of all payments. */
+  readonly counts: ReadonlyArray<readonly [state: string, count: number]>
+}
+
+const PaymentFilters = ({ counts, of, viewer }: PaymentFiltersProps) => {
   const path = pathOf(viewer, "/payments")
   const parameters = filtersIn(of.typed)
+  const countText = (count: number) => (count < mostOfState ? String(count) : `${mostOfState - 1}+`)
   const typed = ["chain", "createdAfter", "createdBefore"]
   return (
     <>
       <Chips
         label="Status"
-        options={statuses}
-        chosen={parameters.status}
+        options={counts
+          .filter(([state, count]) => state === "" || state === parameters.status || count > 0)
+          .map(([state, count]) => [
+            state,
+            namedIn<{ readonly text: string }>(paymentStates, state)?.text ?? state,
+            // They are of all payments: with another filter the list has fewer.
+            filterNames.some((name) => name !== "status" && parameters[name]) ? undefined : countText(count)
+          ])}
+        chosen={parameters.status ?? ""}
         hrefOf={(status) => withQuery(path, { ...parameters, status })}
       />
       <Chips
@@ -90,7 +102,10 @@ export const paymentColumns: ReadonlyArray<Column<Accounted>> = [
     name: "Amount",
     numeric: true,
     cell: ({ payment }) => (
-      <Money amount={payment.amount} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
+      <>
+        <Money amount={payment.amount} currency={payment.currency} decimals={decimalsOfPayment(payment)} />
+        {payment.usdValue === undefined ? null : <small class="muted fiat">{fiatText(payment.usdValue)}</small>}
+      </>
     )
   },
   {
@@ -191,11 +206,12 @@ const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUnt
       section: "/payments",
       title: "Payments",
       action: newPayment,
+      also: isBare ? undefined : { href: pathOf(viewer, "/ledger.csv"), text: "Export" },
       isLive: page?.isFirst === true,
       search: query.get("q") ?? ""
     },
     <>
-      {isBare ? null : <PaymentFilters of={state} viewer={viewer} />}
+      {isBare ? null : <PaymentFilters of={state} viewer={viewer} counts={yield* countStates(reader, owner)} />}
       {page?.rows === undefined ? null : (
         <Table
           caption="Payments, newest first"
@@ -211,10 +227,6 @@ const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUnt
         <>
           <h2>Their income</h2>
           <IncomeOf of={income} />
-          <p class="hint">
-            The sum of the <a href={pathOf(viewer, "/ledger")}>ledger</a> of the payments that are listed here. Its page
-            exports it as CSV.
-          </p>
         </>
       )}
     </>,

@@ -66,17 +66,34 @@ const formOf = ({ of: { id }, refused }: DecisionFormsProps, action: Action): Fo
   return refused?.action === action ? { ...form, ...refused.state } : form
 }
 
+interface DecisionProps {
+  readonly button: string
+  readonly isOpen: boolean
+  readonly follows: ComponentChildren
+  readonly children: ComponentChildren
+}
+
+/** A button with what follows of it, which opens its form. */
+const Decision = ({ button, children, follows, isOpen }: DecisionProps) => (
+  <div class="decision">
+    <details open={isOpen}>
+      <summary class="button">{button}</summary>
+    </details>
+    <p class="hint">{follows}</p>
+    {children}
+  </div>
+)
+
 const AcceptForm = (props: DecisionFormsProps) => {
   const { of: exception, viewer } = props
-  const form = formOf(props, "accept")
   return (
-    <details class="card" open={props.refused?.action === "accept"}>
-      <summary>
-        <b>Accept it</b>
-      </summary>
-      <p>{consequenceOf(props)}</p>
+    <Decision
+      button={exception.kind === "reorged" ? "Do without it" : "Keep it"}
+      isOpen={props.refused?.action === "accept"}
+      follows={consequenceOf(props)}
+    >
       <PostForm
-        of={form}
+        of={formOf(props, "accept")}
         action={pathOf(viewer, `/exceptions/${exception.id}/accept`)}
         csrf={viewer.csrf}
         submit="Accept the money"
@@ -91,7 +108,7 @@ const AcceptForm = (props: DecisionFormsProps) => {
         <Note />
         <Checks name="confirmed" options={[["yes", "Do this. The decision is final."]]} />
       </PostForm>
-    </details>
+    </Decision>
   )
 }
 
@@ -125,33 +142,33 @@ export const sendItYourself =
 
 const RefundForm = (props: DecisionFormsProps) => {
   const { chains, of: exception, viewer } = props
-  const form = formOf(props, "refund")
   const all = moneyText(exception.amount, exception.currency, decimalsOfException(chains, exception))
   return (
-    <details class="card" open={props.refused?.action === "refund"}>
-      <summary>
-        <b>Send it back</b>
-      </summary>
-      <p>Send it back {sendItYourself}</p>
-      <p>
-        The operator’s <code>tilld sweep plan --refund {exception.id}</code> sends it and records it:{" "}
-        <a href="/guide/collect">how</a>.
-      </p>
+    <Decision
+      button={`Send back ${all}`}
+      isOpen={props.refused?.action === "refund"}
+      follows={
+        <>
+          You send it {sendItYourself} The operator’s <code>tilld sweep plan --refund {exception.id}</code> sends it and
+          records it: <a href="/guide/collect">how</a>.
+        </>
+      }
+    >
       <RefundFields
-        of={form}
+        of={formOf(props, "refund")}
         action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
         csrf={viewer.csrf}
         amountHint={`Leave blank for all of it, ${all}.`}
       >
         <Note />
       </RefundFields>
-    </details>
+    </Decision>
   )
 }
 
 export const DecisionForms = (props: DecisionFormsProps) => (
   <div class="cards no-print">
-    <AcceptForm {...props} />
     {props.of.kind === "reorged" ? null : <RefundForm {...props} />}
+    <AcceptForm {...props} />
   </div>
 )

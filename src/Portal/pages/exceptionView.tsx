@@ -23,6 +23,19 @@ export const kindTexts: Readonly<Record<ExceptionKind, string>> = {
   unknown_payment: "It came to an address whose payment a lost copy of the database had."
 }
 
+/** The same behind an amount: "4.99 USDC too much". */
+export const kindWords: Readonly<Record<ExceptionKind, string>> = {
+  overpaid: "too much",
+  underpaid: "for a payment that has ended",
+  late: "too late",
+  wrong_token: "in another currency",
+  wrong_chain: "on another chain",
+  unattributed: "of unknown origin",
+  found_late: "in time, but seen too late",
+  reorged: "taken back by the chain",
+  unknown_payment: "for an unknown payment"
+}
+
 type Chains = SettingsShape["chains"]
 
 export const chainIdOf = (chains: Chains, { chain, mode }: Pick<PaymentException, "chain" | "mode">) =>
@@ -42,18 +55,13 @@ export const PaymentState = ({
   readonly of: Pick<Payment, "amount" | "amountReceived" | "failureReason" | "status">
 }) => {
   if (failureReason === "cancelled") return <Status of="cancelled" />
-  return status === "detecting" && amountReceived < amount ? (
-    <Status of="part paid" tone="info" />
-  ) : (
-    <Status of={status} />
-  )
+  if (status !== "detecting") return <Status of={status} />
+  return amountReceived < amount ? <Status of="part paid" tone="warning" /> : <Status of="confirming" tone="info" />
 }
 
-/** How many exceptions of a payment are open, where one is. */
-export const OpenExceptions = ({ of }: { readonly of: ReadonlyArray<Pick<PaymentException, "status">> }) => {
-  const open = of.filter(({ status }) => status === "open").length
-  return open === 0 ? null : <Status of={open === 1 ? "exception" : `${open} exceptions`} tone="warning" />
-}
+/** Whether an exception of a payment is open. */
+export const OpenExceptions = ({ of }: { readonly of: ReadonlyArray<Pick<PaymentException, "status">> }) =>
+  of.every(({ status }) => status !== "open") ? null : <Status of="needs action" tone="warning" />
 
 /** @param referenceOf the reference of a payment */
 export const exceptionColumns = (

@@ -1,5 +1,5 @@
 /**
- * What the home page sums up of the last 30 days: the income, by the ledger, and what became of the payments that were created;
+ * What the home page sums up of the last 30 days, and of the income of as many before: the income, by the ledger, and what became of the payments that were created;
  * by days of the account's time zone. Both are read by their indexes, some at a time, with a turn of the event loop in between,
  * and summed exactly. Of each at most `mostCounted` are read: `since` says how far they go.
  */
@@ -26,15 +26,12 @@ export interface Day {
   readonly at: number
   /** Of the payments that were created in it. */
   readonly fates: Record<Fate, number>
-  /** From creation to confirmation, milliseconds, of those that are confirmed. */
-  readonly times: Array<number>
   readonly income: LedgerSums
 }
 
 const emptyDay = (at: number): Day => ({
   at,
   fates: { confirmed: 0, open: 0, expired: 0, cancelled: 0, failed: 0 },
-  times: [],
   income: noSums()
 })
 
@@ -51,32 +48,6 @@ const fateOf = ({ failureReason, status }: Outcome): Fate => {
   return status === "pending" || status === "detecting" ? "open" : status
 }
 
-/** The middle one; the lower of two. Undefined of none. */
-export const median = (values: ReadonlyArray<number>): number | undefined =>
-  [...values].sort((a, b) => a - b)[Math.ceil(values.length / 2) - 1]
-
-/** `45 s`, `2 min 5 s`, `3 h 10 min`, `2 d 1 h`. */
-export const durationText = (millis: number): string => {
-  const seconds = Math.round(millis / 1000)
-  const units = [
-    [86_400, "d"],
-    [3_600, "h"],
-    [60, "min"],
-    [1, "s"]
-  ] as const
-  const first = units.findIndex(([size]) => seconds >= size)
-  if (first === -1) return "0 s"
-  let left = seconds
-  return units
-    .slice(first, first + 2)
-    .flatMap(([size, name]) => {
-      const count = Math.floor(left / size)
-      left -= count * size
-      return count === 0 ? [] : [`${count} ${name}`]
-    })
-    .join(" ")
-}
-
 export interface Overview {
   /** Each of the days, oldest first, today last. */
   readonly days: ReadonlyArray<Day>
@@ -85,6 +56,8 @@ export interface Overview {
   readonly all: Day
   /** What yesterday had brought when it was as old as today is now. */
   readonly yesterdayByNow: LedgerSums
+  /** What as many days before these had brought. */
+  readonly daysBefore: LedgerSums
   /** Set where there is more than is counted: the time of the oldest that is counted, Unix milliseconds. */
   readonly since: number | undefined
 }
@@ -101,7 +74,8 @@ export const overviewOf = Effect.fn("Portal.overview")(function* (
   db: Db,
   { most = mostCounted, networks, now, owner, timezone }: OverviewOptions
 ) {
-  const days = daysUntil(now, timezone).map(emptyDay)
+  const starts = daysUntil(now, timezone, 2 * shownDays)
+  const days = starts.slice(shownDays).map(emptyDay)
   const [yesterday, today] = [days.at(-2) ?? emptyDay(now), days.at(-1) ?? emptyDay(now)]
   const from = days[0]?.at ?? now
   const all = emptyDay(from)
@@ -112,23 +86,21 @@ export const overviewOf = Effect.fn("Portal.overview")(function* (
   do {
     const page: ReadonlyArray<Outcome> = yield* outcomes(db, owner, from, after, Math.min(atOnce, left))
     for (const outcome of page) {
-      const { confirmedAt, createdAt, status } = outcome
-      for (const day of [all, dayOf(createdAt)]) {
-        day.fates[fateOf(outcome)] += 1
-        if (status === "confirmed" && confirmedAt !== null) day.times.push(confirmedAt - createdAt)
-      }
+      for (const day of [all, dayOf(outcome.createdAt)]) day.fates[fateOf(outcome)] += 1
     }
     after = page.length < atOnce ? undefined : page.at(-1)
     left -= page.length
     yield* betweenParts
   } while (after !== undefined && left > 0)
   const yesterdayByNow = noSums()
-  const sinceIncome = yield* eachIncome(db, networks, { ...owner, from }, most, (row, at) => {
+  const daysBefore = noSums()
+  const sinceIncome = yield* eachIncome(db, networks, { ...owner, from: starts[0] ?? from }, most, (row, at) => {
+    if (at < from) return addRow(daysBefore, row)
     const day = dayOf(at)
     for (const { income } of [all, day]) addRow(income, row)
     if (day === yesterday && at - yesterday.at <= now - today.at) addRow(yesterdayByNow, row)
   })
   const since = Math.max(after?.createdAt ?? 0, sinceIncome ?? 0)
-  const overview: Overview = { days, today, all, yesterdayByNow, since: since === 0 ? undefined : since }
+  const overview: Overview = { days, today, all, yesterdayByNow, daysBefore, since: since === 0 ? undefined : since }
   return overview
 })

@@ -2,10 +2,10 @@
 import { Clock, DateTime, Effect, Either, Schema } from "effect"
 import { shopOf } from "../../Auth/ShopsRepo.ts"
 import type { Owner } from "../../Domain/Account.ts"
-import type { FieldProblem } from "../../Domain/ApiError.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
+import { alternatives, maybe, must } from "../../lib/annotations.ts"
 import { ListPaymentsQuery } from "../../Payments/Api.ts"
 import {
   hashFits,
@@ -17,13 +17,10 @@ import {
   searched
 } from "../../Payments/PaymentListRepo.ts"
 import type { Db } from "../../Sql.ts"
+import { filterOfState, type PaymentState, paymentStates } from "../PaymentStatesRepo.ts"
 import { givenOf, pageSize } from "../query.ts"
 
 export type Filter = Omit<ListFilter, "limit" | "after">
-
-const { chain, createdAfter, createdBefore, status } = ListPaymentsQuery.fields
-const Filters = Schema.Struct({ chain, createdAfter, createdBefore, status })
-const decode = Schema.decodeUnknownEither(Filters, { errors: "all" })
 
 /** Days of the account's time zone that a query may name. */
 export const periods = { today: "today", yesterday: "yesterday", "last-month": "last month" } as const
@@ -49,15 +46,18 @@ const boundsOf = (period: keyof typeof periods, now: number, timezone: string) =
   }
 }
 
-/** The filters of a query, or what is wrong with them. Here, unlike in the API, those that were cancelled are a status. */
-const filtersOf = (query: URLSearchParams): Either.Either<Filter, ReadonlyArray<FieldProblem>> => {
-  const { created: _created, q: _q, status, ...rest } = givenOf(query)
-  const isCancelled = status === "cancelled"
-  const decoded = decode({ ...rest, ...(status === undefined || isCancelled ? {} : { status }) })
-  return Either.mapBoth(decoded, {
-    onLeft: (error) => problemsOf(error, { kind: "query parameter", known: [] }),
-    onRight: (filter) => ({ ...filter, ...(isCancelled ? { cancelled: true as const } : {}) })
-  })
+const { chain, createdAfter, createdBefore } = ListPaymentsQuery.fields
+const states = Object.keys(paymentStates).filter(Boolean)
+const isState = (text: string): text is PaymentState => states.includes(text)
+const status = maybe(must(`be ${alternatives(states)}`, Schema.String.pipe(Schema.filter(isState))))
+const decode = Schema.decodeUnknownEither(Schema.Struct({ chain, createdAfter, createdBefore, status }), {
+  errors: "all"
+})
+
+/** The filters of a query, or what is wrong with them. Here, unlike in the API, a status is what a row says. */
+const filtersOf = (query: URLSearchParams) => {
+  const { created: _created, q: _q, ...rest } = givenOf(query)
+  return Either.mapLeft(decode(rest), (error) => problemsOf(error, { kind: "query parameter", known: [] }))
 }
 
 /** Six or more digits of a hash or an address; four are enough where it is shortened in the middle, as explorers and wallets do. */
@@ -112,14 +112,19 @@ const partsOf = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string)
 /** The filter that a query asks for, or what is wrong with it. */
 export const searchOf = Effect.fn("Portal.searchOf")(function* (db: Db, owner: Owner, query: URLSearchParams) {
   const filters = filtersOf(query)
-  if (Either.isLeft(filters)) return filters
+  if (Either.isLeft(filters)) return Either.left(filters.left)
   const { created, q } = givenOf(query)
-  let filter: Filter = filters.right
+  const { status = "", ...others } = filters.right
+  let filter: Filter = { ...others, ...(yield* filterOfState(db, owner, status)) }
   if (isPeriod(created) && !hasDates(query)) {
     const { timezone = "UTC" } = yield* shopOf(db, owner.account)
     filter = { ...filter, ...boundsOf(created, yield* Clock.currentTimeMillis, timezone) }
   }
   if (q === undefined) return Either.right(filter)
   const text = withoutExplorer(q)
-  return Either.right({ ...filter, ...((yield* namedBy(db, owner, text)) ?? { ids: yield* partsOf(db, owner, text) }) })
+  const named = yield* namedBy(db, owner, text)
+  if (named !== undefined) return Either.right({ ...filter, ...named })
+  const { ids } = filter
+  const found = yield* partsOf(db, owner, text)
+  return Either.right({ ...filter, ids: ids === undefined ? found : found.filter((id) => ids.includes(id)) })
 })

@@ -1,14 +1,12 @@
 /** What came in, as cards and charts. */
 import type { ComponentChildren } from "preact"
 import type { Fiat } from "../../Domain/Currency.ts"
-import { type LedgerSums, noSums, worthText } from "../../Domain/LedgerRow.ts"
+import { type LedgerSums, worthText } from "../../Domain/LedgerRow.ts"
 import { quantityText } from "../../lib/quantities.ts"
 import { Bars } from "../components/chart.tsx"
 import { Table } from "../components/Table.tsx"
 import { Chain, fiatText, Money, Time } from "../components/values.tsx"
-import { pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
-import { type Day, durationText, fates, median, type Overview, shownDays } from "./overview.ts"
+import { type Day, fates, type Overview, shownDays } from "./overview.ts"
 
 /** For charts: the worth in one currency. */
 const numberOf = ({ income }: LedgerSums, currency: Fiat): number => Number(income.get(currency) ?? 0) / 10_000
@@ -36,14 +34,10 @@ const Tokens = ({ of: { sums } }: { readonly of: LedgerSums }) =>
     </ul>
   )
 
-const Worth = ({ of }: { readonly of: LedgerSums }) => (
-  <>
-    <p class="big">{worthOf(of)}</p>
-    {of.unknown === 0 || of.income.size === 0 ? null : (
-      <p class="muted">The sum is without {quantityText(of.unknown, "row")} of the ledger whose worth is not known.</p>
-    )}
-  </>
-)
+const Unknown = ({ of }: { readonly of: LedgerSums }) =>
+  of.unknown === 0 || of.income.size === 0 ? null : (
+    <p class="muted">The sum is without {quantityText(of.unknown, "row")} of the ledger whose worth is not known.</p>
+  )
 
 /** That only the newest rows were summed, where there were more. */
 export const Cut = ({ since }: { readonly since: number | undefined }) =>
@@ -56,7 +50,8 @@ export const Cut = ({ since }: { readonly since: number | undefined }) =>
 /** The income of rows of the ledger. */
 export const IncomeOf = ({ of, since }: { readonly of: LedgerSums; readonly since?: number | undefined }) => (
   <section class="card">
-    <Worth of={of} />
+    <p class="big">{worthOf(of)}</p>
+    <Unknown of={of} />
     <Tokens of={of} />
     <Cut since={since} />
   </section>
@@ -71,93 +66,52 @@ const fateTexts: Readonly<Record<(typeof fates)[number], string>> = {
   failed: "failed"
 }
 
-interface Deliveries {
-  readonly delivered: number
-  /** Tried, and not arrived: those that are tried again are among them. */
-  readonly failing: number
-}
-
-/** `12 % more than yesterday by this time`, of two worths. */
-const comparison = (now: number, before: number): string => {
+/** `12 % more than` and what it is compared with, of two worths. */
+const comparison = (now: number, before: number, than: string): string => {
   const change = Math.round((now / before - 1) * 100)
-  const words = change === 0 ? "As much as" : `${Math.abs(change)} % ${change > 0 ? "more" : "less"} than`
-  return `${words} yesterday by this time`
+  return `${change === 0 ? "As much as" : `${Math.abs(change)} % ${change > 0 ? "more" : "less"} than`} ${than}`
 }
 
-interface Period {
+interface FigureProps {
   readonly name: string
-  readonly day: Day
-  /** What to compare with: what as much of the day before had brought. */
-  readonly before?: LedgerSums
-  readonly deliveries: Deliveries
+  readonly value: ComponentChildren
+  readonly children?: ComponentChildren
 }
 
-interface SumsProps {
-  readonly viewer: Viewer
+/** A number that is read at a glance. */
+export const Figure = ({ children, name, value }: FigureProps) => (
+  <section class="card" aria-label={name}>
+    <h2>{name}</h2>
+    <p class="big">{value}</p>
+    {children}
+  </section>
+)
+
+interface IncomeProps {
+  readonly name: string
   /** Of the account. */
   readonly currency: Fiat
-  readonly periods: ReadonlyArray<Period>
+  readonly of: LedgerSums
+  readonly before: LedgerSums
+  /** What `before` is. */
+  readonly than: string
 }
 
-/** Periods side by side. */
-export const Sums = ({ currency, periods, viewer }: SumsProps) => {
-  const rows: Readonly<Record<string, (period: Period) => ComponentChildren>> = {
-    Income: ({ before = noSums(), day }) => (
-      <>
-        <Worth of={day.income} />
-        {numberOf(before, currency) > 0 ? (
-          <p class="muted">{comparison(numberOf(day.income, currency), numberOf(before, currency))}</p>
-        ) : null}
-      </>
-    ),
-    "By token": ({ day }) => <Tokens of={day.income} />,
-    "Payments created": ({ day }) =>
-      fates
-        .filter((fate) => day.fates[fate] > 0)
-        .map((fate) => `${day.fates[fate]} ${fateTexts[fate]}`)
-        .join(", ") || "none",
-    "Median time to confirmed": ({ day }) => {
-      const middle = median(day.times)
-      return middle === undefined ? "–" : durationText(middle)
-    },
-    Webhooks: ({ deliveries: { delivered, failing } }) => (
-      <>
-        {delivered} delivered,{" "}
-        {failing === 0 ? (
-          "none failing"
-        ) : (
-          <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
-            {failing} failing
-          </a>
-        )}
-      </>
-    )
-  }
-  return (
-    <table class="card sums">
-      <thead>
-        <tr>
-          <td />
-          {periods.map(({ name }) => (
-            <th key={name} scope="col">
-              {name}
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {Object.entries(rows).map(([title, cell]) => (
-          <tr key={title}>
-            <th scope="row">{title}</th>
-            {periods.map((period) => (
-              <td key={period.name}>{cell(period)}</td>
-            ))}
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  )
-}
+/** The income of a time, beside that of the one before. */
+export const IncomeFigure = ({ before, currency, name, of, than }: IncomeProps) => (
+  <Figure name={name} value={worthOf(of)}>
+    {numberOf(before, currency) > 0 ? (
+      <p class="muted">{comparison(numberOf(of, currency), numberOf(before, currency), than)}</p>
+    ) : null}
+    <Unknown of={of} />
+    {of.sums.length === 0 ? null : (
+      <details>
+        <summary>By token</summary>
+        <Tokens of={of} />
+      </details>
+    )}
+  </Figure>
+)
 
 /** For an axis: `1.2K`. */
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 })
@@ -195,7 +149,12 @@ export interface ChartsProps {
   readonly timezone: string
 }
 
+/** Fewer days with payments or income say nothing in a chart. */
+const leastDays = 7
+
 export const Charts = ({ currency, overview: { all, days }, timezone }: ChartsProps) => {
+  const first = days.findIndex(({ fates: of, income }) => income.sums.length > 0 || fates.some((fate) => of[fate] > 0))
+  if (first === -1 || days.length - first < leastDays) return null
   const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: timezone })
   const name = ({ at }: Day) => format.format(at)
   const names = days.map(name)

@@ -160,9 +160,11 @@ const deliveryEntry = (delivery: DeliveryView, { deliveryPath }: TimelineContext
   )
 })
 
-/** The entries of a payment's history, oldest first. Of the same moment, causes come before what they cause. */
+const inOrder = (entries: ReadonlyArray<Entry>) => entries.toSorted((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+
+/** What became of a payment's money, oldest first. Of the same moment, causes come before what they cause. */
 export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArray<Entry> =>
-  [
+  inOrder([
     // A block has whole seconds: money of the same second came after.
     {
       at: story.payment.createdAt.replace(/\.\d+/, ".000"),
@@ -171,6 +173,12 @@ export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArra
       text: "The payment was created"
     },
     ...story.receipts.map((receipt) => receiptEntry(receipt, story, context)),
+    ...story.exceptions.flatMap((exception) => exceptionEntries(exception, context))
+  ])
+
+/** Its changes of status, and the deliveries that told of them. */
+export const technicalTimelineOf = (story: Story, context: TimelineContext): ReadonlyArray<Entry> =>
+  inOrder([
     ...story.transitions.map(
       ({ at, from, to }, place): Entry => ({
         at,
@@ -183,9 +191,8 @@ export const timelineOf = (story: Story, context: TimelineContext): ReadonlyArra
         )
       })
     ),
-    ...story.exceptions.flatMap((exception) => exceptionEntries(exception, context)),
     ...story.deliveries.map((delivery) => deliveryEntry(delivery, context))
-  ].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0))
+  ])
 
 export const Timeline = ({ entries }: { readonly entries: ReadonlyArray<Entry> }) => (
   <ol class="timeline">
