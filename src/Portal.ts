@@ -286,7 +286,7 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
           route.proof !== undefined && asksProof(route.proof, owner.mode, settings) && !(yield* isFresh(signedIn))
         const needed = isNeeded ? { to: route.proof.to, owner } : undefined
         if (needed !== undefined && isTooLong(form)) return yield* refuse(texts.longProof)
-        const asksFirst = route.proof?.checksFirst !== true || method !== "POST" || bringsProof(form)
+        const asksFirst = method !== "POST" || bringsProof(desk, form)
         if (needed !== undefined && asksFirst) {
           const proof = yield* prove(desk, request, signedIn, needed, form)
           if ("asks" in proof) return proof.asks

@@ -36,10 +36,6 @@ const typedIn = (form: URLSearchParams): URLSearchParams => {
   return rest
 }
 
-/** Whether a form brings a proof. */
-export const bringsProof = (form: URLSearchParams): boolean =>
-  ["proof_password", "proof_link", "proof_passkey"].some((name) => (form.get(name) ?? "").trim() !== "")
-
 /** Characters that the page keeps: escaped, one takes up to six bytes. */
 const mostTyped = 16_384
 
@@ -154,6 +150,9 @@ const proofIn = (desk: DeskShape, form: URLSearchParams): GivenProof | undefined
   const link = (form.get("proof_link") ?? "").trim()
   return link === "" ? undefined : { by: "link", text: link.slice(link.lastIndexOf("/") + 1) }
 }
+
+/** Whether a form brings a proof. */
+export const bringsProof = (desk: DeskShape, form: URLSearchParams): boolean => proofIn(desk, form) !== undefined
 
 /** What uses a proof up, or checks it once more, in the transaction that stores it. */
 type StoreProof = Effect.Effect<

@@ -55,8 +55,6 @@ export interface Proof {
   readonly when: "always" | "live" | "shared"
   /** What is about to be done, for the page that asks: "rotate a webhook secret". */
   readonly to: string
-  /** It is asked for once the form is in order: where the handler needs the viewer as an actor. */
-  readonly checksFirst?: true
 }
 
 export interface PortalRoute<R> {
@@ -65,7 +63,7 @@ export interface PortalRoute<R> {
   readonly path: string
   /** The least role that may use it. */
   readonly role: Role
-  /** What it needs a proof of identity of the last half hour for, if anything. */
+  /** What it needs a proof of identity of the last half hour for, if anything. Of a form, once that is in order: see `Viewer`. */
   readonly proof?: Proof
   readonly handle: PortalHandler<R>
 }
@@ -76,8 +74,7 @@ export const formRoute = <R>(path: string, role: Role, handle: PortalHandler<R>,
   ...(proof && { proof })
 })
 
-/** A proof that is asked for once the form is in order. */
-export const proofTo = (to: string, when: Proof["when"] = "live"): Proof => ({ when, to, checksFirst: true })
+export const proofTo = (to: string, when: Proof["when"] = "live"): Proof => ({ when, to })
 
 /** The same of a page that says what was done. */
 export const afterDone = (viewer: Pick<Viewer, "owner">, path: string, done: Done): string =>

@@ -34,6 +34,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     timezone: "Europe/Berlin",
     currency: "EUR",
     minimumUsd: "0.50",
+    invoiceRefs: "repeat",
     frameOrigins: "https://shop.example\nhttp://localhost:3000"
   }
   const wrong = {
@@ -60,8 +61,8 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
   mkdirSync(logoFolder, { recursive: true })
   writeFileSync(join(logoFolder, "corner.svg"), "<svg xmlns='http://www.w3.org/2000/svg'/>")
   expect(yield* admin.post(page, good)).toMatchObject({ status: 303, headers: { location: `${page}?done=settings` } })
-  const { frameOrigins: _, minimumUsd: minimum_usd, ...kept } = good
-  const stored = { ...kept, minimum_usd, account_id: "default", accent: "#1f5fd1" }
+  const { frameOrigins: _, invoiceRefs: invoice_refs, minimumUsd: minimum_usd, ...kept } = good
+  const stored = { ...kept, minimum_usd, invoice_refs, account_id: "default", accent: "#1f5fd1" }
   expect(yield* rows("SELECT * FROM shops")).toEqual([
     { ...stored, frame_origins: "https://shop.example http://localhost:3000" }
   ])

@@ -56,26 +56,6 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     expect(paymentsIn((yield* admin.get(`${base}/deliveries?until=2099-01-01T00:00`)).text)).toHaveLength(3)
   })
 
-  test("that fail are told by their targets, each with the answer of its own newest one", function* () {
-    const { admin, base, endpoint, pay } = yield* openShop
-    const [first, second] = [yield* endpoint("first"), yield* endpoint("second")]
-    for (const name of ["1", "2"]) yield* failOnce(yield* pay(name))
-    yield* execute(
-      "UPDATE attempts SET status = 503 WHERE delivery IN (SELECT sequence FROM deliveries WHERE endpoint_id = ?)",
-      [second]
-    )
-    const { text } = yield* admin.get(`${base}/deliveries`)
-    const told = [...text.matchAll(/<p><b>2 deliveries are failing<\/b>(.*?)<\/p>/g)].map(([, each]) => each)
-    expect(told).toHaveLength(2)
-    for (const [id, path, status] of [
-      [first, "first", 500],
-      [second, "second", 503]
-    ] as const) {
-      const own = told.find((each) => each?.includes(`href="${base}/webhooks/${id}"`))
-      expect(own).toMatch(new RegExp(`^: ${status} at https://192.0.2.1/${path}. `))
-    }
-  })
-
   test("that fail are counted for the operator on the page of health, of all accounts", function* () {
     const { api, base, endpoint, pay } = yield* openShop
     const operator = yield* signIn(api)

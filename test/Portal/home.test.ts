@@ -204,7 +204,7 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     const row = { account, chain: "base", mode: "test", currency: "USDC" }
     expect(own()).toEqual([{ ...row, amount: 5_000_000n }])
     const section = Effect.map(ida.get(base), ({ text }) => /Waiting to be collected.*?<\/section>/s.exec(text)?.[0])
-    expect(yield* section).toMatch(/Base.*5\.00 USDC/s)
+    expect(yield* section).toMatch(/Worth not known.*5\.00 USDC.*Base/s)
     expect((yield* vera.get(base)).text).not.toContain("Waiting to be collected")
     yield* Fiber.interrupt(worker)
     yield* execute(

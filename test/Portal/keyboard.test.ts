@@ -73,7 +73,7 @@ liveSuite(portalApp, "with the keyboard alone", (test) => {
     expect(await page.locator(".notice").textContent()).toBe("1 sent again: the answer shows here in a moment.")
   })
 
-  within(44, "a webhook's secret is rotated, and copied", async ({ open, press, skip, to }) => {
+  within(50, "a webhook's secret is rotated, and copied", async ({ open, press, skip, to }) => {
     await to("Developers")
     await press("Enter")
     await open("Webhooks")

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { RequestLog } from "../../src/Http/RequestLog.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { rows } from "../lib/store.ts"
-import { openShop, pricedApp } from "./shop.ts"
+import { openShop, portalApp } from "./shop.ts"
 
 /** Waits until the worker has stored so many requests of an account. */
 const logged = (account: string, count: number) =>
@@ -14,12 +14,11 @@ const logged = (account: string, count: number) =>
     yield* Effect.raceFirst(stored, run)
   })
 
-liveSuite(pricedApp, "requests in the portal", (test) => {
+liveSuite(portalApp, "requests in the portal", (test) => {
   test("each request with a key is listed, the refused ones with their reason", function* () {
     const { account, admin, api, base, key, pay, viewer } = yield* openShop
     yield* pay("1")
-    const json = { merchantRef: "tiny", amount: "25", currency: "USDC", chain: "base" }
-    const tiny = yield* api.call("POST", "/v1/payments", { key, json })
+    yield* pay("tiny")
     const refused = yield* api.call("POST", "/v1/payments", { key, json: { merchantRef: "2", amount: "-1" } })
     const missed = yield* api.call("GET", "/v1/payments/pay_none", { key })
     yield* logged(account, 4)
@@ -31,9 +30,6 @@ liveSuite(pricedApp, "requests in the portal", (test) => {
     expect(only.text).not.toContain(">201<")
     expect(only.text).toContain("<code>VALIDATION_ERROR</code>")
 
-    const hint = "worth less than 0.01 USD: 25 USDC are 25000000 base units"
-    expect(text.split(hint)).toHaveLength(3)
-    expect((yield* admin.get(`${base}/requests/${tiny.headers["x-request-id"]}`)).text).toContain(hint)
     const id = refused.headers["x-request-id"] as string
     const one = yield* admin.get(`${base}/requests/${id}`)
     expect(one.text).toContain("The request is not valid")

@@ -51,12 +51,15 @@ const routes: ReadonlyArray<PortalRoute<Writer>> = [
   page("POST", "/things", { role: "admin" }),
   page("GET", "/health", { role: "operator" }),
   page("GET", "/roles", { role: "admin", proof: { when: "always", to: "see the roles" } }),
-  page("POST", "/roles", { role: "admin", proof: { when: "always", to: "change the roles" } }),
+  {
+    ...page("POST", "/roles", { role: "admin", proof: { when: "always", to: "change the roles" } }),
+    handle: (viewer, request) => Effect.zipRight(viewer.actor, page("POST", "/roles").handle(viewer, request))
+  },
   {
     method: "POST",
     path: "/acts",
     role: "admin",
-    proof: { when: "always", to: "act", checksFirst: true },
+    proof: { when: "always", to: "act" },
     handle: acting
   }
 ]

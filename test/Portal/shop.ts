@@ -8,7 +8,7 @@ import { Payments } from "../../src/Payments.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { signIn, type Who } from "../lib/portal.ts"
-import { liveXpub, testChain, testRates, testWebhooks, testXpub } from "../lib/settings.ts"
+import { liveXpub, testChain, testWebhooks, testXpub } from "../lib/settings.ts"
 import { execute, rows } from "../lib/store.ts"
 
 export const usdc = { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 } as const
@@ -23,7 +23,6 @@ const portalSettings = {
   webhooks: testWebhooks({ allowTargets: ["192.0.2.0/24"] })
 }
 export const portalApp = testApp(portalSettings)
-export const pricedApp = testApp({ ...portalSettings, rates: testRates({ USDC: "1" }) })
 
 export const home = "/portal/a/default/test"
 

@@ -31,6 +31,7 @@ const labels = {
   timezone: "Time zone",
   currency: "Currency",
   minimumUsd: "Least worth of a payment, USD",
+  invoiceRefs: "References of invoices",
   frameOrigins: "Sites that may embed it"
 }
 
@@ -146,6 +147,13 @@ const SettingsPage = ({ form, logoForm = blank("upload"), on = [], viewer }: Pag
           <TextField
             name="minimumUsd"
             hint="Such as 1 or 0.50: the API refuses an amount that is worth less, which is one in whole tokens more often than not. Leave blank to take any."
+          />
+          <Select
+            name="invoiceRefs"
+            options={[
+              ["", "each once"],
+              ["repeat", "may repeat"]
+            ]}
           />
         </PostForm>
       </div>

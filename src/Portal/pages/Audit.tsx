@@ -24,6 +24,7 @@ export const actTexts: Readonly<Record<string, string>> = {
   "alerts secret": "Secret of alerts shown",
   "alerts test": "Test alert sent",
   claim: "Transaction claimed for a payment",
+  "invoices cancel": "Invoice cancelled",
   "keys change": "API key changed",
   "keys create": "API key created",
   "keys revoke": "API key revoked",

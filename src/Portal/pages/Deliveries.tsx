@@ -28,7 +28,6 @@ import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   DeliveryFilters,
   DeliveryList,
-  FailingTargets,
   filterFields,
   OneDelivery,
   type Progress,
@@ -40,9 +39,6 @@ import {
 } from "./DeliveryViews.tsx"
 
 type Needs = Accounts | DeliveryBell | Reader | Secrets | Settings | Writer
-
-/** Of so many failing deliveries it is said where they go. */
-const mostFailing = 1_000
 
 const list: PortalHandler<Needs> = (viewer, { query }) =>
   Effect.gen(function* () {
@@ -61,13 +57,11 @@ const list: PortalHandler<Needs> = (viewer, { query }) =>
       read: (before, limit) =>
         problems.length > 0 ? Effect.succeed([]) : LogRepo.list(reader, selections, limit, before)
     })
-    const targets = page.isFirst ? yield* LogRepo.failingTargets(reader, viewer.owner, mostFailing) : []
     return framedReply(
       viewer,
       { section: "/deliveries", title: "Deliveries", isLive: page.isFirst },
       <>
         <Outcome of={query} />
-        <FailingTargets viewer={viewer} of={targets} found={page.rows ?? []} />
         <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
         {page.rows === undefined ? null : (
           <DeliveryList

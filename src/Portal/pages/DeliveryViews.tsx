@@ -8,7 +8,7 @@ import { maybe, must } from "../../lib/annotations.ts"
 import { Moment } from "../../lib/moment.ts"
 import { cut } from "../../lib/text.ts"
 import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
-import type { FailingTarget, LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
+import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { bodyOfForm } from "../components/amountField.ts"
 import { Chips } from "../components/Chips.tsx"
 import { CopyText } from "../components/CopyText.tsx"
@@ -23,7 +23,7 @@ import {
   TextField
 } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Notice, Status, Time } from "../components/values.tsx"
+import { Status, Time } from "../components/values.tsx"
 import { givenOf, textOf, withQuery } from "../query.ts"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
@@ -85,34 +85,6 @@ const lastResult = ({ attempts }: LoggedDelivery): string => {
 
 /** Where a delivery goes, without the parts of its URL that may be long. */
 const targetText = (url: string): string => cut(url, 60, "…")
-
-/** Where deliveries fail, how many, and why as far as the list says, with the page where that is mended. */
-export const FailingTargets = ({
-  found,
-  of,
-  viewer
-}: {
-  readonly of: ReadonlyArray<FailingTarget>
-  readonly found: ReadonlyArray<LoggedDelivery>
-  readonly viewer: Viewer
-}) =>
-  of.length === 0 ? null : (
-    <Notice tone="bad">
-      {of.map(({ endpoint, failing, url }) => {
-        const newest = found.find((delivery) => delivery.endpoint === endpoint && statusOf(delivery) === "failing")
-        return (
-          <p key={endpoint}>
-            <b>{failing === 1 ? "1 delivery is failing" : `${failing} deliveries are failing`}</b>
-            {newest === undefined ? "" : `: ${lastResult(newest)}`} at {targetText(url)}. They are retried
-            automatically.{" "}
-            {endpoint === null ? null : (
-              <a href={pathOf(viewer, `/webhooks/${endpoint}`)}>Test or change the endpoint</a>
-            )}
-          </p>
-        )
-      })}
-    </Notice>
-  )
 
 interface DeliveryListProps {
   readonly viewer: Viewer

@@ -115,46 +115,40 @@ const FirstSteps = ({ of: steps }: { readonly of: ReadonlyArray<Step> }) =>
     </section>
   )
 
-interface WaitingTableProps {
+interface WaitingProps {
   readonly of: ReadonlyArray<UncollectedAmount>
   readonly networks: SettingsShape["chains"]
   readonly price: Prices["Type"]["usd"]
 }
 
-/** What waits to be collected, by chain and currency. */
-const WaitingTable = ({ networks, of, price }: WaitingTableProps) =>
-  of.length === 0 ? null : (
-    <>
-      <h2>Waiting to be collected</h2>
-      <Table
-        caption="What was received, and not collected yet"
-        empty=""
-        rows={[...of].sort((a, b) => (a.chain + a.currency < b.chain + b.currency ? -1 : 1))}
-        keyOf={({ chain, currency }) => `${chain} ${currency}`}
-        columns={[
-          { name: "Chain", cell: ({ chain }) => <Chain of={chain} /> },
-          {
-            name: "Amount",
-            numeric: true,
-            cell: (row) => (
-              <Money amount={row.amount} currency={row.currency} decimals={decimalsOn(networks, row, row.currency)} />
-            )
-          },
-          {
-            name: "Worth",
-            numeric: true,
-            cell: (row) => {
-              const worth = worthOfWaiting(networks, price, row)
-              return worth === undefined ? "–" : fiatText(BigDecimal.format(BigDecimal.scale(worth, 2)))
-            }
-          }
-        ]}
-      />
-      <p class="hint">
-        Counted once an hour, from what tilld has seen. <a href="/guide/collect">How to collect it</a>
+/** What waits to be collected, where something does; what has no price is left out of its worth. */
+const Waiting = ({ networks, of, price }: WaitingProps) => {
+  const worths = of.flatMap((row) => worthOfWaiting(networks, price, row) ?? [])
+  const worth =
+    worths.length === 0
+      ? "Worth not known"
+      : fiatText(BigDecimal.format(BigDecimal.scale(BigDecimal.sumAll(worths), 2)))
+  return of.length === 0 ? null : (
+    <Figure name="Waiting to be collected" value={worth}>
+      <details>
+        <summary>By token</summary>
+        <ul>
+          {[...of]
+            .sort((a, b) => (a.chain + a.currency < b.chain + b.currency ? -1 : 1))
+            .map((row) => (
+              <li key={`${row.chain} ${row.currency}`}>
+                <Money amount={row.amount} currency={row.currency} decimals={decimalsOn(networks, row, row.currency)} />{" "}
+                <Chain of={row.chain} />
+              </li>
+            ))}
+        </ul>
+      </details>
+      <p>
+        <a href="/guide/collect">How to collect it</a>
       </p>
-    </>
+    </Figure>
   )
+}
 
 /** Payments that are shown, and those that are looked at for amounts that were meant in whole tokens. */
 const mostNewest = 5
@@ -297,9 +291,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
           {...{ name: `${shownDays} days`, currency, of: all.income, before: daysBefore }}
           than={`the ${shownDays} before`}
         />
-        <Figure name="Waiting" value={<a href={pathOf(viewer, "/payments")}>{all.fates.open}</a>}>
-          <p class="muted">payments not paid in full yet</p>
-        </Figure>
+        {isAdmin ? <Waiting of={waits} networks={chains} price={prices.usd} /> : null}
         <Figure name="To resolve" value={<a href={pathOf(viewer, "/exceptions")}>{countText(open)}</a>}>
           <p class="muted">exceptions</p>
         </Figure>
@@ -320,7 +312,6 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
         </>
       )}
       <Charts overview={overview} currency={currency} timezone={timezone} />
-      {isAdmin ? <WaitingTable of={waits} networks={chains} price={prices.usd} /> : null}
       <p class="hint">
         Income is that of the <a href={pathOf(viewer, "/ledger")}>ledger</a>, by the day in {timezone}.{" "}
         {isAdmin ? <a href={pathOf(viewer, "/settings")}>Change time zone or currency</a> : null}

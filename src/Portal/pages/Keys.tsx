@@ -5,14 +5,14 @@ import { changeKey, createKey, revokeKey, rollKey } from "../../Auth/keyOperatio
 import { Keys } from "../../Auth.ts"
 import type { LimitRefused } from "../../Domain/Account.ts"
 import { type ApiKey, defaultOverlapHours } from "../../Domain/ApiKey.ts"
-import { type ApiKeyId, newApiKeyId } from "../../Domain/Ids.ts"
+import { newApiKeyId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
 import { act } from "../act.ts"
 import { blank, Confirm, type FormState } from "../components/Form.tsx"
 import { Paging } from "../components/Table.tsx"
-import { Notice } from "../components/values.tsx"
+import { Notice, Unplaced } from "../components/values.tsx"
 import { aboutOne, framedReply, missing } from "../framedReply.tsx"
 import { namedIn, pageSize, textOf, withQuery } from "../query.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
@@ -54,16 +54,12 @@ const madePage = (viewer: Viewer, title: string, { key }: { readonly key: string
   framedReply(viewer, { section: "/keys", title }, <MadeKeyView viewer={viewer} text={key} />)
 
 /** The form was sent again: its key exists, and its text is not known any longer. */
-const usedUp = (viewer: Viewer, id: ApiKeyId) =>
-  framedReply(
-    viewer,
-    { section: "/keys", title: "This form has been used" },
-    <p>
-      Its key was made, and shown once. Nothing was changed now. If you have not kept the key, roll it:{" "}
-      <a href={pathOf(viewer, `/keys/${id}`)}>the key</a>.
-    </p>,
-    409
-  )
+const usedUp = () => ({
+  path: "",
+  message: "This form was sent before: its key was made, and shown once. If nobody has kept it, roll it."
+})
+
+const ended = () => ({ path: "", message: "This key has ended: it was rolled or revoked, or has expired." })
 
 const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) => {
   const preset = namedIn<ReadonlyArray<string>>(keyPresets, form.get("preset"))
@@ -77,7 +73,7 @@ const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) => {
     given: { id: textOf(form, "id"), ...viewer.owner },
     done: (made) => madePage(viewer, "Your new key", made),
     refused: (problems) => newKeyPage(viewer, { id: "key", typed: form, problems }, 422),
-    on: { KeyExists: (_, { id }) => usedUp(viewer, id), LimitRefused: refusedLimit }
+    on: { KeyExists: usedUp, LimitRefused: refusedLimit }
   })
 }
 
@@ -95,40 +91,29 @@ const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blank
     framedReply(
       viewer,
       { section: "/keys", title: key.name },
-      <OneKey viewer={viewer} of={key} now={now} terms={terms} roll={roll} />,
+      <>
+        {isWorking(key, now) && key.rolledTo === undefined ? null : <Unplaced of={roll.problems} />}
+        {isWorking(key, now) ? null : <Unplaced of={terms.problems} />}
+        <OneKey viewer={viewer} of={key} now={now} terms={terms} roll={roll} />
+      </>,
       terms.problems.length + roll.problems.length > 0 ? 422 : 200
     )
   )
 
 const ofKey = aboutOne("/keys", "key", (viewer, id) => Effect.flatMap(Keys, (keys) => keys.find(viewer.owner, id)))
 
-/** The key came to its end while the form was open. */
-const ended = (viewer: Viewer) =>
-  framedReply(
-    viewer,
-    { section: "/keys", title: "This key has ended" },
-    <p>
-      It was rolled or revoked, or has expired. Nothing was changed: <a href={pathOf(viewer, "/keys")}>the keys</a>.
-    </p>,
-    409
-  )
-
 const roll = ofKey<Keys | Writer>((viewer, key, form) =>
-  Effect.flatMap(Keys, (keys) =>
-    act(viewer, rollKey, {
-      ...{ form, fields: ["overlap"], given: { id: key.id, to: textOf(form, "to") } },
-      done: (made) => madePage(viewer, "The key that replaces it", made),
-      refused: (problems) => keyPage(viewer, key, undefined, { id: "roll", typed: form, problems }),
-      on: {
-        KeyEnded: (_, { to }) =>
-          Effect.map(keys.find(viewer.owner, key.id), (now) =>
-            now?.rolledTo === to ? usedUp(viewer, to) : ended(viewer)
-          ),
-        KeyExists: (_, { to }) => usedUp(viewer, to),
-        NotFound: () => missing(viewer, "/keys", "key")
-      }
-    })
-  )
+  act(viewer, rollKey, {
+    ...{ form, fields: ["overlap"], given: { id: key.id, to: textOf(form, "to") } },
+    done: (made) => madePage(viewer, "The key that replaces it", made),
+    refused: (problems) => keyPage(viewer, key, undefined, { id: "roll", typed: form, problems }),
+    on: {
+      // The key as it is now: of a form that was sent twice, the first has rolled it.
+      KeyEnded: (_, { to }) => (key.rolledTo === to ? usedUp() : ended()),
+      KeyExists: usedUp,
+      NotFound: () => missing(viewer, "/keys", "key")
+    }
+  })
 )
 
 const change = ofKey<Keys | Settings | Writer>((viewer, key, form) =>
@@ -139,7 +124,7 @@ const change = ofKey<Keys | Settings | Writer>((viewer, key, form) =>
     done: () => seeOther(afterDone(viewer, `/keys/${key.id}`, "terms")),
     refused: (problems) => keyPage(viewer, key, { id: "terms", typed: form, problems }),
     on: {
-      KeyEnded: () => ended(viewer),
+      KeyEnded: ended,
       LimitRefused: refusedLimit,
       NotFound: () => missing(viewer, "/keys", "key")
     }

@@ -37,8 +37,8 @@ import {
   type PortalHandler,
   type PortalRequest,
   type PortalRoute,
-  type Proof,
-  pathOf
+  pathOf,
+  proofTo
 } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { EndsAll } from "./endsAll.tsx"
@@ -341,7 +341,7 @@ const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
     })
   })
 
-const always = (to: string): Proof => ({ when: "always", to })
+const always = (to: string) => proofTo(to, "always")
 
 export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
   { method: "GET", path: "/me", role: "viewer", handle: (viewer) => show(viewer) },

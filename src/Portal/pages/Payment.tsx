@@ -23,7 +23,7 @@ import { Act, blank, Confirm, type FormState, PostForm, TextField } from "../com
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
 import { aboutOne, framedReply, missing } from "../framedReply.tsx"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, decisionLabels } from "./decisionForms.tsx"
 import { chainIdOf, ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
@@ -337,5 +337,5 @@ const cancel = ofPayment<Services | Writer>((viewer, { id }) =>
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
   { method: "GET", path: "/payments/:id/cancel", role: "admin", handle: confirmCancel },
-  formRoute("/payments/:id/cancel", "admin", cancel, { when: "live", to: "cancel a payment" })
+  formRoute("/payments/:id/cancel", "admin", cancel, proofTo("cancel a payment"))
 ]

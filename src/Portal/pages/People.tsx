@@ -21,7 +21,7 @@ import { Act, blank, Confirm, type FormState, PostForm, Select, TextField } from
 import { Paging, Table } from "../components/Table.tsx"
 import { Notice, Status, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { framedReply } from "../framedReply.tsx"
+import { framedReply, missing } from "../framedReply.tsx"
 import { givenOf, pageSize } from "../query.ts"
 import {
   afterDone,
@@ -208,17 +208,6 @@ const inviting = (viewer: Viewer, { client, form }: PortalRequest) =>
 const mayActOn = (viewer: Viewer, { account, id }: Person): boolean =>
   id !== viewer.person && (isOperator(viewer) || account === viewer.owner.account)
 
-const missing = (viewer: Viewer) =>
-  framedReply(
-    viewer,
-    { section: "/people", title: "Not found" },
-    <p>
-      There is no such person, or you may not change them, as nobody may themself:{" "}
-      <a href={pathOf(viewer, "/people")}>see whom you may</a>.
-    </p>,
-    404
-  )
-
 type Handle<R> = (viewer: Viewer, person: Person, request: PortalRequest) => ReturnType<PortalHandler<R>>
 
 /** Handles what is about one person whom the viewer may act on. */
@@ -227,7 +216,8 @@ const about =
   (viewer, request) =>
     Effect.gen(function* () {
       const person = yield* PeopleRepo.byId(yield* Reader, request.params.id ?? "")
-      if (person === undefined || !mayActOn(viewer, person) || !isFor(person)) return missing(viewer)
+      if (person === undefined || !mayActOn(viewer, person) || !isFor(person))
+        return missing(viewer, "/people", "person whom you may change")
       return yield* handle(viewer, person, request)
     })
 

@@ -1,17 +1,12 @@
 /** The log of API requests: a list, and one of them. Read only. */
 import { Effect } from "effect"
-import { shopOf } from "../../Auth/ShopsRepo.ts"
-import { decimalsOn, isToken, wholeTokens } from "../../Domain/Currency.ts"
-import { usdValueOf } from "../../Domain/Quote.ts"
 import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
-import { Prices } from "../../Quotes/Prices.ts"
 import type { Secrets } from "../../Secrets.ts"
-import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import { Chips } from "../components/Chips.tsx"
 import { Filters, Hidden, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { isTiny, Status, Time } from "../components/values.tsx"
+import { Status, Time } from "../components/values.tsx"
 import { framedReply, missing } from "../framedReply.tsx"
 import { listed } from "../listed.tsx"
 import { textOf, withQuery } from "../query.ts"
@@ -20,27 +15,7 @@ import type { Viewer } from "../Viewer.ts"
 
 const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
 
-/** Says of a request that made a payment worth nearly nothing what its amount was more likely meant to be. */
-const tinyOf = Effect.fnUntraced(function* ({ owner }: Viewer) {
-  const { minimumUsd } = yield* shopOf(yield* Reader, owner.account)
-  const { chains } = yield* Settings
-  const { usd } = yield* Prices
-  return ({ method, mode, path, request, status }: RequestLogRepo.LoggedRequest) => {
-    if (minimumUsd !== undefined || `${method} ${path}` !== "POST /v1/payments" || status >= 400) return undefined
-    const { amount = "", chain = "", currency = "" }: Readonly<Record<string, string>> = JSON.parse(request ?? "{}")
-    const decimals = decimalsOn(chains, { chain, mode }, currency)
-    const price = isToken(currency) ? usd(currency) : undefined
-    if (decimals === undefined || price === undefined || !/^[0-9]{1,78}$/.test(amount)) return undefined
-    return isTiny(usdValueOf(BigInt(amount), decimals, price)) ? wholeTokens(currency, decimals) : undefined
-  }
-})
-
-interface AnswerProps {
-  readonly of: RequestLogRepo.LoggedRequest
-  readonly meant: string | undefined
-}
-
-const Answer = ({ meant, of: { errorCode, status } }: AnswerProps) => (
+const Answer = ({ of: { errorCode, status } }: { readonly of: RequestLogRepo.LoggedRequest }) => (
   <>
     <Status of={String(status)} tone={status >= 500 ? "bad" : status >= 400 ? "warning" : "good"} />
     {errorCode === null ? null : (
@@ -49,17 +24,15 @@ const Answer = ({ meant, of: { errorCode, status } }: AnswerProps) => (
         <code>{errorCode}</code>
       </>
     )}
-    {meant === undefined ? null : <small class="muted"> worth less than 0.01 USD: {meant}</small>}
   </>
 )
 
 interface RequestTableProps {
   readonly viewer: Viewer
   readonly requests: ReadonlyArray<RequestLogRepo.LoggedRequest>
-  readonly tiny: Effect.Effect.Success<ReturnType<typeof tinyOf>>
 }
 
-const RequestTable = ({ requests, tiny, viewer }: RequestTableProps) => (
+const RequestTable = ({ requests, viewer }: RequestTableProps) => (
   <Table
     caption="API requests, newest first"
     rows={requests}
@@ -71,7 +44,7 @@ const RequestTable = ({ requests, tiny, viewer }: RequestTableProps) => (
         name: "Request",
         cell: ({ method, path }) => `${method} ${path}`
       },
-      { name: "Answer", cell: (request) => <Answer of={request} meant={tiny(request)} /> },
+      { name: "Answer", cell: (request) => <Answer of={request} /> },
       {
         name: "Key",
         minor: true,
@@ -87,7 +60,7 @@ const RequestTable = ({ requests, tiny, viewer }: RequestTableProps) => (
   />
 )
 
-const list: PortalHandler<Prices | Reader | Secrets | Settings> = (viewer, { query }) =>
+const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const key = textOf(query, "key")
@@ -121,16 +94,14 @@ const list: PortalHandler<Prices | Reader | Secrets | Settings> = (viewer, { que
           <TextField of={of} name="id" label="Request id" placeholder="req_…" />
           <TextField of={of} name="key" label="Key id" placeholder="key_…" />
         </Filters>
-        {page.rows === undefined ? null : (
-          <RequestTable viewer={viewer} requests={page.rows} tiny={yield* tinyOf(viewer)} />
-        )}
+        {page.rows === undefined ? null : <RequestTable viewer={viewer} requests={page.rows} />}
         {page.paging}
       </>,
       page.rows === undefined ? 400 : 200
     )
   })
 
-const one: PortalHandler<Prices | Reader | Settings> = (viewer, { params }) =>
+const one: PortalHandler<Reader> = (viewer, { params }) =>
   Effect.gen(function* () {
     const request = yield* RequestLogRepo.byId(yield* Reader, viewer.owner, params.id ?? "")
     if (request === undefined) return missing(viewer, "/requests", "request")
@@ -141,7 +112,7 @@ const one: PortalHandler<Prices | Reader | Settings> = (viewer, { params }) =>
         <section class="card">
           <Facts
             of={{
-              Answer: <Answer of={request} meant={(yield* tinyOf(viewer))(request)} />,
+              Answer: <Answer of={request} />,
               "Request id": <code>{request.id}</code>,
               Key: (
                 <a href={pathOf(viewer, `/keys/${request.key}`)}>
@@ -170,7 +141,7 @@ const one: PortalHandler<Prices | Reader | Settings> = (viewer, { params }) =>
     )
   })
 
-export const requestRoutes: ReadonlyArray<PortalRoute<Prices | Reader | Secrets | Settings>> = [
+export const requestRoutes: ReadonlyArray<PortalRoute<Reader | Secrets>> = [
   { method: "GET", path: "/requests", role: "viewer", handle: list },
   { method: "GET", path: "/requests/:id", role: "viewer", handle: one }
 ]

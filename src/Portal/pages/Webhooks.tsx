@@ -66,10 +66,20 @@ const ageView = (age: DefaultSecretAge | undefined, now: number) =>
     />
   )
 
+/** The form of a rotation, of the secret that is in force now. */
+const rotationOf = (
+  replaces: string,
+  refused = blank("rotation", { overlap: `${defaultOverlapHours}h` })
+): FormState => {
+  const typed = new URLSearchParams(refused.typed)
+  typed.set("replaces", replaces)
+  return { ...refused, typed }
+}
+
 const showDefault = (viewer: Viewer, refused?: FormState) =>
   Effect.gen(function* () {
     const age = yield* ageOf(yield* Reader, viewer.owner)
-    const form = refused ?? blank("rotation", { overlap: `${defaultOverlapHours}h`, replaces: markOf(age) })
+    const form = rotationOf(markOf(age), refused)
     const now = yield* Clock.currentTimeMillis
     return framedReply(
       viewer,
@@ -95,21 +105,13 @@ const showDefault = (viewer: Viewer, refused?: FormState) =>
     )
   })
 
-/** The form was sent again, or someone else rotated: another secret is in force, and is not shown. */
-const secretReplaced = (viewer: Viewer, href: string) =>
-  framedReply(
-    viewer,
-    { section: "/webhooks", title: "Nothing was replaced now" },
-    <p>
-      Another secret is in force than when this form was opened: the form was sent twice and has replaced it already, or
-      somebody else has. If nobody kept what was shown, replace it once more: <a href={href}>go back</a>.
-    </p>,
-    409
-  )
-
-/** Why a secret of the page at `href` was not rotated. */
-const rotationRefusals = (viewer: Viewer, href: string) => ({
-  SecretReplaced: () => secretReplaced(viewer, href),
+/** Why a secret was not rotated. */
+const rotationRefusals = {
+  SecretReplaced: () => ({
+    path: "",
+    message:
+      "Another secret is in force than when this form was opened: it was sent twice, or somebody else has replaced it. If nobody has kept what was shown, replace it once more."
+  }),
   RotationUnderWay: ({ until }: RotationUnderWay) => ({
     path: "overlap",
     message: `must be no time: the secret before this one still signs, until ${utcText(iso(until))}. Wait for that, or end both now`
@@ -118,7 +120,7 @@ const rotationRefusals = (viewer: Viewer, href: string) => ({
     path: "overlap",
     message: "must be no time: the stored secret is damaged, and cannot sign any longer"
   })
-})
+}
 
 const rotateDefault: PortalHandler<Needs> = (viewer, { form }) =>
   act(viewer, rotateSecret, {
@@ -137,7 +139,7 @@ const rotateDefault: PortalHandler<Needs> = (viewer, { form }) =>
         />
       ),
     refused: (problems) => showDefault(viewer, { id: "rotation", typed: form, problems }),
-    on: rotationRefusals(viewer, pathOf(viewer, defaultPath))
+    on: rotationRefusals
   })
 
 const seenOf = (endpoint: Endpoint) =>
@@ -203,16 +205,11 @@ const secretPage = (
   )
 
 /** The form was sent again: its endpoint exists, and its secret is not shown again. */
-const usedUp = (viewer: Viewer, id: EndpointId) =>
-  framedReply(
-    viewer,
-    { section: "/webhooks", title: "This form has been used" },
-    <p>
-      Its endpoint was added, and its secret shown once. Nothing was changed now. If you have not kept the secret,
-      rotate it: <a href={pathOf(viewer, `/webhooks/${id}`)}>the endpoint</a>.
-    </p>,
-    409
-  )
+const usedUp = {
+  path: "",
+  message:
+    "This form was sent before: its endpoint was added, and its secret shown once. If nobody has kept that, rotate it."
+}
 
 /** A refusal of the URL, without the option's name. */
 const urlProblem = ({ message }: ChangeRefused) => ({ path: "url", message: message.replace(/^--url /, "") })
@@ -226,7 +223,7 @@ const create: PortalHandler<Needs> = (viewer, { form }) => {
       return secretPage(viewer, EndpointId.make(made, true), shown)
     },
     refused: (problems) => newEndpointPage(viewer, { id: "endpoint", typed: form, problems }, 422),
-    on: { ChangeRefused: urlProblem, EndpointExists: () => usedUp(viewer, id), QuotaExceeded: () => quotaProblem }
+    on: { ChangeRefused: urlProblem, EndpointExists: () => usedUp, QuotaExceeded: () => quotaProblem }
   })
 }
 
@@ -245,7 +242,6 @@ interface Forms {
 const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, tested }: Forms = {}) =>
   Effect.gen(function* () {
     const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
-    const replaces = markOf(pair)
     const formerUntil = pair?.previous_until ?? 0
     const now = yield* Clock.currentTimeMillis
     const seen = yield* seenOf(endpoint)
@@ -256,7 +252,7 @@ const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, te
         viewer={viewer}
         seen={seen}
         target={target ?? targetOf(endpoint)}
-        rotation={rotation ?? blank("rotation", { overlap: `${defaultOverlapHours}h`, replaces })}
+        rotation={rotationOf(markOf(pair), rotation)}
         tested={tested}
         formerUntil={formerUntil > now ? formerUntil : undefined}
       />,
@@ -268,8 +264,8 @@ const ofEndpoint = aboutOne("/webhooks", "endpoint", (viewer, id) =>
   Effect.flatMap(Reader, (reader) => EndpointsRepo.find(reader, viewer.owner, id))
 )
 
-const changeRefusals = (viewer: Viewer, id: EndpointId) => ({
-  ...rotationRefusals(viewer, pathOf(viewer, `/webhooks/${id}`)),
+const changeRefusals = (viewer: Viewer) => ({
+  ...rotationRefusals,
   NotFound: () => missing(viewer, "/webhooks", "endpoint"),
   ChangeRefused: urlProblem,
   QuotaExceeded: () => quotaProblem
@@ -280,7 +276,7 @@ const change = ofEndpoint((viewer, endpoint, form) =>
     ...{ form, fields: ["url", "events"], given: { id: endpoint.id } },
     done: () => seeOther(afterDone(viewer, `/webhooks/${endpoint.id}`, "endpoint")),
     refused: (problems) => endpointPage(viewer, endpoint, { target: { id: "target", typed: form, problems } }),
-    on: changeRefusals(viewer, endpoint.id)
+    on: changeRefusals(viewer)
   })
 )
 
@@ -295,7 +291,7 @@ const rotate = ofEndpoint((viewer, endpoint, form) =>
           secretPage(viewer, id, { secret: Redacted.make(secret), formerUntil: pair?.previous_until ?? undefined })
         ),
       refused: (problems) => endpointPage(viewer, endpoint, { rotation: { id: "rotation", typed: form, problems } }),
-      on: changeRefusals(viewer, id)
+      on: changeRefusals(viewer)
     })
   })
 )
@@ -304,18 +300,10 @@ const test = ofEndpoint((viewer, endpoint, form) =>
   act(viewer, sendTestDelivery, {
     ...{ form, fields: [], given: { endpoint: endpoint.id } },
     done: (tested) => endpointPage(viewer, endpoint, { tested }),
-    refused: () => missing(viewer, "/webhooks", "endpoint"),
+    refused: (problems) => endpointPage(viewer, endpoint, { rotation: { ...blank("rotation"), problems } }),
     on: {
-      SecretUnreadable: () =>
-        framedReply(
-          viewer,
-          { section: "/webhooks", title: "The test was not sent" },
-          <p>
-            The stored secret of this endpoint is damaged, so that nothing can be signed for it:{" "}
-            <a href={pathOf(viewer, `/webhooks/${endpoint.id}`)}>rotate it</a> with no overlap.
-          </p>,
-          409
-        )
+      NotFound: () => missing(viewer, "/webhooks", "endpoint"),
+      SecretUnreadable: rotationRefusals.SecretUnreadable
     }
   })
 )
@@ -368,5 +356,5 @@ export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   formRoute("/webhooks/:id/test", "admin", test),
   formRoute("/webhooks/:id/secret", "admin", rotate, proofTo("rotate the secret of a webhook endpoint")),
   { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
-  formRoute("/webhooks/:id/delete", "admin", remove, { when: "live", to: "delete a webhook endpoint" })
+  formRoute("/webhooks/:id/delete", "admin", remove, proofTo("delete a webhook endpoint"))
 ]
