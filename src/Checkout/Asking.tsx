@@ -12,7 +12,7 @@ import { ContactLink, type Shown } from "./Extras.tsx"
 import { type Code, hrefOf } from "./look.ts"
 import { mark } from "./RenderedPages.ts"
 import type { Ask } from "./view.ts"
-import { lengthOf, plainAmount } from "./wording.ts"
+import { lengthOf, plainAmount, type Wording } from "./wording.ts"
 
 /** The quiet zone that the standard asks for, in modules (ISO/IEC 18004, 5.3.8). */
 const quietZone = 4
@@ -176,17 +176,22 @@ const Help = (props: AskingProps) => {
   )
 }
 
+/** @param t its texts; times in Unix milliseconds */
+export const TimeLeft = ({ endsAt, startsAt, t }: Pick<Ask, "startsAt" | "endsAt"> & Pick<Wording, "t">) => (
+  <p class="time">
+    {t.timeLeft}{" "}
+    <b data-ends={endsAt} data-starts={startsAt}>
+      {mark.left}
+    </b>
+  </p>
+)
+
 export const Asking = (props: AskingProps) => {
   const { ask, changeUrl, view, wording } = props
   const { money, network, t } = wording
   return (
     <>
-      <p class="time">
-        {t.timeLeft}{" "}
-        <b data-ends={ask.endsAt} data-starts={ask.startsAt}>
-          {mark.left}
-        </b>
-      </p>
+      <TimeLeft {...ask} t={t} />
       <p class="open">
         <a id="open-wallet" class="button" href={ask.uri}>
           <Mark of="wallet" /> {t.openWallet}

@@ -3,6 +3,7 @@
  * version changes; the live region beside it announces a new headline once. A page depends only on its properties: the
  * time of sending is left open in it.
  */
+import type { ComponentChildren, VNode } from "preact"
 import { chainTraits } from "../Domain/Chain.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import { assets } from "../Pages/assets.ts"
@@ -32,14 +33,6 @@ export interface CheckoutPageProps {
   /** Where something else can be chosen to pay with, while nothing has come. */
   readonly changeUrl?: string | undefined
 }
-
-/** The automatic action of a page without scripts. */
-const Refresh = ({ view }: Pick<CheckoutPageProps, "view">) =>
-  isFinal(view) ? undefined : (
-    <noscript>
-      <meta http-equiv="refresh" content={`${reloadAfter}`} />
-    </noscript>
-  )
 
 const Shop = ({ look: { logo, name, website } }: Pick<CheckoutPageProps, "look">) => {
   if (name === undefined && logo === undefined) return undefined
@@ -83,7 +76,8 @@ const Body = ({ changeUrl, worth, ...shown }: Shown & Pick<CheckoutPageProps, "c
   const asked = ask?.due ?? amount
   // The money that came is the news: to pay again is a decision.
   const isNews = ask !== undefined && misplaced(view) !== undefined && choice.code === undefined
-  const asking = ask && !isNews && { ...shown, ask, changeUrl: state.kind === "waiting" ? changeUrl : undefined }
+  const isUntouched = state.kind === "waiting" && view.extras.length === 0
+  const asking = ask && !isNews && { ...shown, ask, changeUrl: isUntouched ? changeUrl : undefined }
   const isPaid = state.kind === "paid"
   const isOther = isPaid && state.receipt.received < amount
   return (
@@ -144,19 +138,47 @@ const Languages = ({ choice, language }: Pick<CheckoutPageProps, "choice" | "lan
   </footer>
 )
 
+interface FramedProps extends Pick<CheckoutPageProps, "choice" | "language"> {
+  readonly title: string
+  readonly look?: ShopLook
+  /** More elements of the head. */
+  readonly head?: ComponentChildren
+  readonly children: ComponentChildren
+}
+
+/** The frame of every page: the shop above it, the languages below. */
+export const Framed = ({ children, choice, head, language, look = {}, title }: FramedProps) => (
+  <Document
+    lang={language}
+    title={look.name === undefined ? title : `${title} · ${look.name}`}
+    assets={assets().urls("checkout")}
+    head={[look.style && <link rel="stylesheet" href={look.style} />, head]}
+    bodyClass="checkout"
+  >
+    <Shop look={look} />
+    {children}
+    <Languages choice={choice} language={language} />
+  </Document>
+)
+
+/** A page that only the shop's own origins may show in a frame. */
+export const renderFramed = (page: VNode, { frameAncestors = [] }: ShopLook): RenderedPage => {
+  const { headers, text } = pageReply(page, { frameAncestors })
+  return { headers, document: cutAtMarks(text) }
+}
+
 /** The page of a link that leads to no payment. */
 export const notFoundPage = (language: Language, choice: Choice): HttpReply => {
   const { text, title } = checkoutTexts[language].notFound
   return pageReply(
-    <Document lang={language} title={title} assets={assets().urls("checkout")} bodyClass="checkout">
+    <Framed title={title} language={language} choice={choice}>
       <main class="not-found">
         <h1>
           <Mark of="cross" /> {title}
         </h1>
         <p>{text}</p>
       </main>
-      <Languages choice={choice} language={language} />
-    </Document>,
+    </Framed>,
     { status: 404 }
   )
 }
@@ -169,19 +191,16 @@ const CheckoutPage = (props: CheckoutPageProps) => {
   const title =
     state.kind === "waiting" || isOther ? wording.headline : `${wording.headline} · ${wording.money(view.amount)}`
   return (
-    <Document
-      lang={language}
-      title={look.name === undefined ? title : `${title} · ${look.name}`}
-      assets={assets().urls("checkout")}
+    <Framed
       head={
-        <>
-          {look.style && <link rel="stylesheet" href={look.style} />}
-          <Refresh view={view} />
-        </>
+        !isFinal(view) && (
+          <noscript>
+            <meta http-equiv="refresh" content={`${reloadAfter}`} />
+          </noscript>
+        )
       }
-      bodyClass="checkout"
+      {...{ title, language, choice, look }}
     >
-      <Shop look={look} />
       <p class="notice" id="offline" role="status" hidden>
         {wording.t.offline}
       </p>
@@ -197,13 +216,10 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         <Body {...{ view, wording, choice, look, worth, changeUrl }} />
       </main>
       <p class="visually-hidden" role="status" id="announcement" />
-      <Languages choice={choice} language={language} />
-    </Document>
+    </Framed>
   )
 }
 
-/** The page of a payment, which only the shop's own origins may show in a frame. */
-export const renderCheckout = (props: CheckoutPageProps): RenderedPage => {
-  const { headers, text } = pageReply(<CheckoutPage {...props} />, { frameAncestors: props.look.frameAncestors ?? [] })
-  return { headers, document: cutAtMarks(text) }
-}
+/** The page of a payment. */
+export const renderCheckout = (props: CheckoutPageProps): RenderedPage =>
+  renderFramed(<CheckoutPage {...props} />, props.look)

@@ -52,15 +52,13 @@ interface ProgressProps extends Shown {
   readonly confirmations: Confirmations
 }
 
-const Progress = ({ confirmations: { count, needed }, view: { chain }, wording }: ProgressProps) => {
-  const { language, t } = wording
-  const text = t.confirmations(wording.count(count), wording.count(needed))
+const Progress = ({ confirmations: { count, needed }, view: { chain }, wording: { language, t } }: ProgressProps) => {
   const seconds = (needed - count) * chainTraits[chain].blockSeconds
   return (
     <>
       <progress value={count} max={needed} aria-labelledby="confirmations" />
       <p class="confirmations">
-        <span id="confirmations">{text}</span>
+        <span id="confirmations">{t.confirmations(`${count}`, `${needed}`)}</span>
         {seconds > 0 ? <span>{t.timeToFinal(spelledTime(seconds, language))}</span> : undefined}
       </p>
       {count === needed ? <p>{t.lastCheck}</p> : undefined}

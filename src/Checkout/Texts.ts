@@ -41,8 +41,15 @@ export interface Texts {
   readonly openWallet: string
   /** Shown when the link to a wallet app opened none. */
   readonly noWallet: string
-  /** Leads back to the choice of token and network. */
+  /** The heading over the tokens and networks for a price, and the link back to it. */
+  readonly choose: (price: string) => string
   readonly changeChoice: string
+  /** Before a choice: the former one was not paid in time. */
+  readonly rateExpired: string
+  /** What a network takes for the transfer. */
+  readonly fee: (cost: string) => string
+  /** In place of the amount of what cannot be chosen. */
+  readonly unpriced: string
   readonly help: string
   /** For those who pay from an exchange, which takes a fee off what it sends. */
   readonly exchange: (network: string, amount: string) => string

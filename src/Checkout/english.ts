@@ -34,7 +34,11 @@ export const english: Texts = {
   addressCodeHint: "Enter the amount yourself.",
   openWallet: "Open in a wallet app",
   noWallet: "No wallet opened? Copy the amount and the address.",
+  choose: (price) => `Choose how to pay ${price}`,
   changeChoice: "Pay with something else",
+  rateExpired: "The rate has expired. Choose again at today’s rate.",
+  fee: (cost) => `fee about ${cost}`,
+  unpriced: "Not available now: no current price.",
   help: "Need help?",
   exchange: (network, amount) =>
     `Sending from an exchange? Choose the network ${network} there, and add its fee on top: exactly ${amount} must arrive.`,

@@ -34,7 +34,11 @@ export const french: Texts = {
   addressCodeHint: "Saisissez vous-même le montant.",
   openWallet: "Ouvrir dans une application de portefeuille",
   noWallet: "Aucun portefeuille ne s’est ouvert ? Copiez le montant et l’adresse.",
+  choose: (price) => `Choisissez comment payer ${price}`,
   changeChoice: "Payer avec autre chose",
+  rateExpired: "Le cours a expiré. Choisissez de nouveau, au cours du jour.",
+  fee: (cost) => `frais d’environ ${cost}`,
+  unpriced: "Indisponible pour le moment : pas de cours actuel.",
   help: "Besoin d’aide ?",
   exchange: (network, amount) =>
     `Vous envoyez depuis une plateforme d’échange ? Choisissez-y le réseau ${network} et ajoutez ses frais : ${amount} exactement doivent arriver.`,

@@ -34,7 +34,11 @@ export const german: Texts = {
   addressCodeHint: "Geben Sie den Betrag selbst ein.",
   openWallet: "In einer Wallet-App öffnen",
   noWallet: "Hat sich keine Wallet geöffnet? Kopieren Sie Betrag und Adresse.",
+  choose: (price) => `Wählen Sie, womit Sie ${price} zahlen`,
   changeChoice: "Mit etwas anderem zahlen",
+  rateExpired: "Der Kurs ist abgelaufen. Wählen Sie neu, zum heutigen Kurs.",
+  fee: (cost) => `Gebühr etwa ${cost}`,
+  unpriced: "Derzeit nicht möglich: kein aktueller Kurs.",
   help: "Brauchen Sie Hilfe?",
   exchange: (network, amount) =>
     `Sie senden von einer Börse? Wählen Sie dort das Netzwerk ${network} und rechnen Sie deren Gebühr dazu: Genau ${amount} müssen ankommen.`,

@@ -34,7 +34,11 @@ export const portuguese: Texts = {
   addressCodeHint: "Introduza o valor.",
   openWallet: "Abrir numa aplicação de carteira",
   noWallet: "Não se abriu nenhuma carteira? Copie o valor e o endereço.",
+  choose: (price) => `Escolha como pagar ${price}`,
   changeChoice: "Pagar com outra coisa",
+  rateExpired: "A taxa de câmbio expirou. Escolha de novo, à taxa de hoje.",
+  fee: (cost) => `taxa de cerca de ${cost}`,
+  unpriced: "Indisponível agora: sem preço atual.",
   help: "Precisa de ajuda?",
   exchange: (network, amount) =>
     `Envia a partir de uma corretora? Escolha lá a rede ${network} e some a taxa: devem chegar exatamente ${amount}.`,

@@ -34,7 +34,11 @@ export const spanish: Texts = {
   addressCodeHint: "Introduzca usted el importe.",
   openWallet: "Abrir en una aplicación de monedero",
   noWallet: "¿No se ha abierto ningún monedero? Copie el importe y la dirección.",
+  choose: (price) => `Elija cómo pagar ${price}`,
   changeChoice: "Pagar con otra cosa",
+  rateExpired: "El tipo de cambio ha caducado. Elija de nuevo, al de hoy.",
+  fee: (cost) => `comisión de unos ${cost}`,
+  unpriced: "No disponible ahora: sin precio actual.",
   help: "¿Necesita ayuda?",
   exchange: (network, amount) =>
     `¿Envía desde una plataforma de intercambio? Elija allí la red ${network} y sume su comisión: deben llegar exactamente ${amount}.`,

@@ -41,8 +41,6 @@ export const spelledTime = (seconds: number, language: Language): string => {
   return new Intl.NumberFormat(language, { style: "unit", unit, unitDisplay: "long" }).format(value)
 }
 
-export const countText = (count: number, language: Language): string => new Intl.NumberFormat(language).format(count)
-
 /** The class of an amount by its length, so that its number is never broken. */
 export const lengthOf = ({ length }: string): "long" | "longest" | undefined =>
   length > 28 ? "longest" : length > 16 ? "long" : undefined
@@ -53,7 +51,6 @@ export interface Wording {
   readonly network: string
   /** An amount of the payment's currency. */
   readonly money: (units: bigint) => string
-  readonly count: (count: number) => string
   /** The payment's state in one line: the page's heading, its title, and the screen reader's announcement. */
   readonly headline: string
 }
@@ -73,5 +70,5 @@ export const wordingOf = (view: CheckoutView, language: Language): Wording => {
     if (state.kind === "waiting") return t.headline.waiting(money(amount), network)
     return state.kind === "partPaid" ? t.headline.partPaid(money(state.ask.due)) : t.headline[state.kind]
   }
-  return { language, t, network, money, count: (count) => countText(count, language), headline: headline() }
+  return { language, t, network, money, headline: headline() }
 }

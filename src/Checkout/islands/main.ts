@@ -9,6 +9,7 @@ import { offerWallets } from "./wallets.ts"
 
 /** The payment's status that a shop's page gets where it frames the checkout, by what `<main>` shows. */
 const statuses: Readonly<Record<string, string>> = {
+  choosing: "pending",
   waiting: "pending",
   closing: "pending",
   unavailable: "pending",
@@ -117,6 +118,22 @@ const addPrintButton = (main: HTMLElement): void => {
   place.hidden = false
 }
 
+/** The payer's last choice in this browser comes first. */
+const offerLastFirst = (main: HTMLElement): void => {
+  const form = main.querySelector<HTMLFormElement>(".offers")
+  if (form === null) return
+  try {
+    const last = localStorage.getItem("choice")
+    const button = [...form.querySelectorAll("button")].find(({ disabled, value }) => value === last && !disabled)
+    if (button) form.prepend(button)
+    form.addEventListener("submit", ({ submitter }) =>
+      localStorage.setItem("choice", (submitter as HTMLButtonElement).value)
+    )
+  } catch {
+    // In a frame the browser may refuse storage.
+  }
+}
+
 /** Enhances each `<main>`, the first one and its replacements. */
 const enhance = (main: HTMLElement): void => {
   addCopyButtons(main)
@@ -126,14 +143,17 @@ const enhance = (main: HTMLElement): void => {
   tellShop(main)
   hintAtNoWallet(main)
   addPrintButton(main)
+  offerLastFirst(main)
 }
 
 const main = document.querySelector("main")
-if (main?.dataset["version"] !== undefined) {
+if (main?.dataset["state"] !== undefined) {
   enhance(main)
-  keepCurrent(main, (replaced) => {
-    enhance(replaced)
-    takeBack(replaced)
-  })
   closeByKey()
+  if (main.dataset["version"] !== undefined) {
+    keepCurrent(main, (replaced) => {
+      enhance(replaced)
+      takeBack(replaced)
+    })
+  }
 }

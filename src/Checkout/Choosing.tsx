@@ -1,0 +1,92 @@
+/**
+ * The page on which a payer chooses the token and the network for a price in fiat money: each is a button of one form, and
+ * the cheapest comes first. The island moves to the top what was chosen last in this browser.
+ */
+import { type ChainName, chainTraits, type Mode } from "../Domain/Chain.ts"
+import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
+import { Disc } from "../Pages/marks.tsx"
+import { TimeLeft } from "./Asking.tsx"
+import { type CheckoutPageProps, Framed, renderFramed } from "./CheckoutPage.tsx"
+import { checkoutTexts } from "./languages.ts"
+import { mark, type RenderedPage } from "./RenderedPages.ts"
+import type { Worth } from "./readPayment.ts"
+import { fiatText, plainAmount } from "./wording.ts"
+
+/** What a payer can choose. */
+export interface Offer {
+  readonly currency: PaymentCurrency
+  readonly chain: ChainName
+  readonly decimals: number
+  /** Base units that pay the price at the current rate; undefined without one: then it cannot be chosen. */
+  readonly amount: bigint | undefined
+  /** What the network takes for the transfer, in the price's currency, a decimal; undefined if unknown. */
+  readonly cost: string | undefined
+}
+
+export interface ChoosingProps extends Pick<CheckoutPageProps, "choice" | "language" | "look"> {
+  readonly price: Worth
+  readonly offers: ReadonlyArray<Offer>
+  readonly mode: Mode
+  /** When the price was made, and its deadline. Unix milliseconds. */
+  readonly startsAt: number
+  readonly endsAt: number
+  /** Where the form posts `choice=USDC-base` to, with the language in its query. */
+  readonly action: string
+  /** The rate of the former choice has expired, and nothing was sent. */
+  readonly isRateExpired: boolean
+}
+
+/** Those without a price come last, before them those of unknown cost. */
+const rank = ({ amount, cost }: Offer): number => (amount === undefined ? Number.MAX_VALUE : Number(cost ?? 1e15))
+
+/** Six digits are enough to choose by: the payment has the exact amount, at the rate of its choice. */
+const roundAmount = ({ currency, decimals }: Offer, units: bigint, language: string): string => {
+  const format = new Intl.NumberFormat(language, { maximumSignificantDigits: 6 })
+  return `${format.format(plainAmount(units, decimals) as `${number}`)}\u00a0${currency}`
+}
+
+const OfferButton = ({ language, offer, price }: ChoosingProps & { readonly offer: Offer }) => {
+  const { amount, chain, cost, currency } = offer
+  const t = checkoutTexts[language]
+  // Never said as nothing.
+  const fee = cost && `${Math.max(Number(cost), 10 ** -decimalsOf[price.currency])}`
+  const terms = [
+    amount === undefined ? t.unpriced : t.worth(roundAmount(offer, amount, language)),
+    ...(amount === undefined || fee === undefined ? [] : [t.fee(fiatText(fee, price.currency, language))])
+  ]
+  return (
+    <button type="submit" name="choice" value={`${currency}-${chain}`} disabled={amount === undefined}>
+      <b>
+        <Disc of={currency} /> {t.onNetwork(currency, chainTraits[chain].displayName)}
+      </b>
+      {terms.join(" · ")}
+    </button>
+  )
+}
+
+const ChoosingPage = (props: ChoosingProps) => {
+  const { action, choice, isRateExpired, language, look, mode, offers, price } = props
+  const t = checkoutTexts[language]
+  const title = t.choose(fiatText(price.amount, price.currency, language))
+  return (
+    <Framed title={title} {...{ language, choice, look }}>
+      <main data-state="choosing" data-now={mark.now}>
+        {mode === "test" && <p class="test">{t.test}</p>}
+        <h1>{title}</h1>
+        <TimeLeft {...props} t={t} />
+        {isRateExpired && <p class="notice">{t.rateExpired}</p>}
+        <form class="offers" method="post" action={action}>
+          {offers
+            .toSorted((a, b) => rank(a) - rank(b))
+            .map((offer) => (
+              <OfferButton key={`${offer.currency} ${offer.chain}`} {...props} offer={offer} />
+            ))}
+        </form>
+      </main>
+    </Framed>
+  )
+}
+
+/** To be sent by `piecesAt`, with its `endsAt`. */
+export const renderChoosing = (props: ChoosingProps): RenderedPage =>
+  renderFramed(<ChoosingPage {...props} />, props.look)

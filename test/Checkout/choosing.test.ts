@@ -1,0 +1,135 @@
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { describe, it } from "vitest"
+import { renderCheckout } from "../../src/Checkout/CheckoutPage.tsx"
+import { type ChoosingProps, type Offer, renderChoosing } from "../../src/Checkout/Choosing.tsx"
+import { checkoutTexts, languages } from "../../src/Checkout/languages.ts"
+import { piecesAt } from "../../src/Checkout/RenderedPages.ts"
+import type { CheckoutState, CheckoutView } from "../../src/Checkout/view.ts"
+import { TestApi, testApp } from "../lib/api.ts"
+import { problemsOf } from "../lib/axe.ts"
+import { visitor } from "../lib/browser.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+
+const usdc = { currency: "USDC", decimals: 6, amount: 27_173_914n } as const
+const offers: ReadonlyArray<Offer> = [
+  { ...usdc, currency: "DAI", chain: "base", decimals: 18, amount: undefined, cost: "0.01" },
+  { ...usdc, chain: "arbitrum", cost: undefined },
+  { currency: "ETH", chain: "ethereum", decimals: 18, amount: 10_872_347_826_086_957n, cost: "0.42" },
+  { ...usdc, chain: "polygon", cost: "0.02" },
+  { ...usdc, chain: "base", cost: "0.0004" }
+]
+
+const props: ChoosingProps = {
+  ...{ offers, price: { amount: "25", currency: "EUR" }, mode: "test", isRateExpired: false },
+  ...{ startsAt: 0, endsAt: 61_000, action: "/pay/x/choose?lang=en" },
+  ...{ language: "en", choice: { language: undefined, code: undefined }, look: { name: "Ann's" } }
+}
+
+const pageOf = (over: Partial<ChoosingProps> = {}) => {
+  const all = { ...props, ...over }
+  const { document, headers } = renderChoosing(all)
+  return { headers, text: Buffer.concat([...piecesAt(document, 1_000, all.endsAt, all.language)]).toString() }
+}
+
+/** The buttons of a page: value, words, and whether it can be chosen. */
+const buttonsOf = (text: string) =>
+  Array.from(text.matchAll(/<button ([^>]*)>([\s\S]*?)<\/button>/g), ([, attributes = "", inner = ""]) => [
+    /value="([^"]+)"/.exec(attributes)?.[1],
+    inner
+      .replace(/<svg[\s\S]*?<\/svg> /g, "")
+      .replace(/<\/b>/g, ": ")
+      .replace(/<[^>]*>/g, "")
+      .replaceAll("\u00a0", " "),
+    !attributes.includes("disabled")
+  ])
+
+describe("the page of a price", () => {
+  it("has a button for each choice, the cheapest first and what has no price last", () => {
+    const { headers, text } = pageOf({ look: { name: "Ann's", frameAncestors: ["https://shop.example"] } })
+    expect(buttonsOf(text)).toEqual([
+      ["USDC-base", "USDC on Base: about 27.1739 USDC · fee about €0.01", true],
+      ["USDC-polygon", "USDC on Polygon: about 27.1739 USDC · fee about €0.02", true],
+      ["ETH-ethereum", "ETH on Ethereum: about 0.0108723 ETH · fee about €0.42", true],
+      ["USDC-arbitrum", "USDC on Arbitrum: about 27.1739 USDC", true],
+      ["DAI-base", "DAI on Base: Not available now: no current price.", false]
+    ])
+    expect(text).toContain('<form class="offers" method="post" action="/pay/x/choose?lang=en">')
+    expect(text).toContain("<title>Choose how to pay €25.00 · Ann's</title>")
+    expect(text).toContain(">1:00</b>")
+    expect(headers["content-security-policy"]).toMatch(/frame-ancestors https:\/\/shop\.example$/)
+  })
+
+  it.each(languages)("says all of it in %s, and that the rate has expired only where it has", (language) => {
+    const { choose, fee, rateExpired, test, unpriced, worth } = checkoutTexts[language]
+    const price = new Intl.NumberFormat(language, { style: "currency", currency: "EUR" })
+    const { text } = pageOf({ language, isRateExpired: true })
+    for (const said of [choose(price.format(25)), fee(price.format(0.42)), rateExpired, test, unpriced]) {
+      expect(text).toContain(said)
+    }
+    expect(text).toContain(
+      worth(`${new Intl.NumberFormat(language, { minimumFractionDigits: 4 }).format(27.1739)}\u00a0USDC`)
+    )
+    expect(text).toContain(`<html lang="${language}">`)
+    expect(pageOf({ language, mode: "live" }).text).not.toContain(rateExpired)
+    expect(pageOf({ language, mode: "live" }).text).not.toContain(test)
+  })
+})
+
+it("the page of a payment leads back to the choice only while nothing has come", () => {
+  const ask = {
+    ...{ due: 5n, least: undefined, uri: "ethereum:0x1", chainId: 1, contract: undefined },
+    startsAt: 0,
+    endsAt: 1
+  }
+  const receipt = { received: 5n, paidAt: undefined, transactions: [] }
+  const states: ReadonlyArray<CheckoutState> = [
+    { kind: "waiting", ask },
+    { kind: "partPaid", ask, received: 1n },
+    { kind: "seen", confirmations: undefined, receipt },
+    { kind: "expired" }
+  ]
+  const leadsBack = (state: CheckoutState, changeUrl?: string) => {
+    const view: CheckoutView = {
+      ...{ state, amount: 5n, currency: "ETH", decimals: 18, chain: "base", mode: "test", merchantRef: "order" },
+      ...{ address: `0x${"1".repeat(40)}`, extras: [], shopUrl: undefined, lags: false }
+    }
+    const { choice, language, look } = props
+    const { document } = renderCheckout({ view, version: "v", worth: undefined, changeUrl, language, choice, look })
+    return Buffer.concat([...piecesAt(document, 0, 1, language)]).includes(
+      '<a href="?change">Pay with something else</a>'
+    )
+  }
+  expect(states.map((state) => leadsBack(state, "?change"))).toEqual([true, false, false, false])
+  expect(states.map((state) => leadsBack(state))).toEqual([false, false, false, false])
+})
+
+liveSuite(testApp(), "the page of a price in a browser", (test) => {
+  test("is used with the keyboard, has nothing that axe finds, and puts the last choice first", function* () {
+    const { host, port } = yield* TestApi
+    const origin = `http://${host}:${port}`
+    const { context, strayed } = yield* visitor(origin)
+    yield* Effect.promise(async () => {
+      const chosen: Array<string | null> = []
+      await context.route(`${origin}/price`, (route) =>
+        route.fulfill({ contentType: "text/html", body: pageOf({ action: "/chosen", isRateExpired: true }).text })
+      )
+      await context.route(`${origin}/chosen`, (route) => {
+        chosen.push(route.request().postData())
+        return route.fulfill({ contentType: "text/html", body: "chosen" })
+      })
+      const page = await context.newPage()
+      const first = () => page.locator(".offers button").first().getAttribute("value")
+      await page.goto(`${origin}/price`)
+      expect([await problemsOf(page), await first()]).toEqual([[], "USDC-base"])
+      await page.locator("button", { hasText: "ETH on Ethereum" }).press("Enter")
+      await page.waitForURL("**/chosen")
+      await page.goto(`${origin}/price`)
+      expect([await first(), await page.locator(".offers button").count()]).toEqual(["ETH-ethereum", 5])
+      await page.getByRole("button", { name: "ETH on Ethereum" }).click()
+      await page.waitForURL("**/chosen")
+      expect(chosen).toEqual(["choice=ETH-ethereum", "choice=ETH-ethereum"])
+    })
+    expect(strayed).toEqual([])
+  })
+})
