@@ -2,8 +2,6 @@ import { randomBytes } from "node:crypto"
 import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { Console, Data, Duration, Effect, Schema } from "effect"
 import { type Address, encodeFunctionData, erc20Abi } from "viem"
-import type { ChainName } from "../Domain/Chain.ts"
-import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { type EventKind, StatusEventKind, WebhookEvent } from "../Domain/Event.ts"
 import type { LocalCall, LocalChain } from "./LocalChain.ts"
 import { type Receiver, verifySignature } from "./Receiver.ts"
@@ -45,23 +43,15 @@ export interface DemoOptions {
 
 const deadline = Duration.seconds(60)
 
-interface Purchase {
-  readonly merchantRef: string
-  readonly currency: PaymentCurrency
-  readonly chain: ChainName
-  /** Base units. */
-  readonly amount: string
-  readonly inWords: string
-}
-
-const purchases: ReadonlyArray<Purchase> = [
-  { merchantRef: "demo-native", currency: "ETH", chain: "base", amount: "10000000000000000", inWords: "0.01 ETH" },
-  { merchantRef: "demo-token", currency: "USDC", chain: "polygon", amount: "25000000", inWords: "25 USDC" }
-]
+/** A price, for which the customer chooses USDC on polygon, and a plain payment. */
+const invoice = { merchantRef: "demo-price", price: { amount: "25.00", currency: "EUR" } }
+const choice = "USDC-polygon"
+const payment = { merchantRef: "demo-native", currency: "ETH", chain: "base", amount: "10000000000000000" }
 
 const expected: ReadonlyArray<EventKind> = ["payment.created", "payment.detecting", "payment.confirmed"]
 
-const Created = Schema.Struct({ id: Schema.String, address: Schema.String, checkoutUrl: Schema.String })
+const Created = Schema.Struct({ id: Schema.String, checkoutUrl: Schema.String })
+const Chosen = Schema.Struct({ payment: Schema.String })
 
 const decodeEvent = Schema.decodeUnknown(Schema.parseJson(WebhookEvent))
 
@@ -90,16 +80,37 @@ const pay = ({ chains }: DemoOptions, checkoutUrl: string) =>
     return yield* chain.send(call)
   })
 
-const buy = (options: DemoOptions, purchase: Purchase) =>
+const payFor = (options: DemoOptions, id: string, checkoutUrl: string) =>
   Effect.gen(function* () {
-    const { currency, chain, amount, merchantRef, inWords } = purchase
-    const response = yield* post(options, "/v1/payments", { merchantRef, amount, currency, chain })
-    const { address, checkoutUrl, id } = yield* HttpClientResponse.schemaBodyJson(Created)(response)
-    yield* Console.log(`created   ${id}  ${inWords} on ${chain} to ${address}`)
-    yield* Console.log(`checkout  ${id}  ${checkoutUrl}`)
     const txHash = yield* pay(options, checkoutUrl)
     yield* Console.log(`paid      ${id}  in transaction ${txHash}`)
     return { id, txHash }
+  })
+
+const buy = (options: DemoOptions) =>
+  Effect.gen(function* () {
+    const response = yield* post(options, "/v1/payments", payment)
+    const { checkoutUrl, id } = yield* HttpClientResponse.schemaBodyJson(Created)(response)
+    yield* Console.log(`created   ${id}  0.01 ETH on base, to be paid at ${checkoutUrl}`)
+    return yield* payFor(options, id, checkoutUrl)
+  })
+
+/** As a customer does it: chooses on the page, and pays what it says then. */
+const buyForPrice = (options: DemoOptions) =>
+  Effect.gen(function* () {
+    const client = yield* HttpClient.HttpClient
+    const response = yield* post(options, "/v1/invoices", invoice)
+    const { checkoutUrl, id } = yield* HttpClientResponse.schemaBodyJson(Created)(response)
+    yield* Console.log(`created   ${id}  25.00 EUR, to be paid at ${checkoutUrl}`)
+    const form = HttpClientRequest.bodyUrlParams({ choice })(HttpClientRequest.post(`${checkoutUrl}/choose`))
+    yield* client.execute(form)
+    const read = HttpClientRequest.setHeader(
+      "x-api-key",
+      options.apiKey
+    )(HttpClientRequest.get(`${options.url}/v1/invoices/${id}`))
+    const chosen = yield* HttpClientResponse.schemaBodyJson(Chosen)(yield* client.execute(read))
+    yield* Console.log(`chosen    ${chosen.payment}  ${choice}`)
+    return yield* payFor(options, chosen.payment, checkoutUrl)
   })
 
 interface Paid {
@@ -133,7 +144,7 @@ const receive = ({ receiver }: DemoOptions, secret: string, payments: ReadonlyAr
   })
 
 /**
- * Runs the demo: registers a webhook, makes a native and a token payment, pays both by their checkout pages, and waits for their signed
+ * Runs the demo: registers a webhook, makes an invoice and a payment, pays both by their checkout pages, and waits for their signed
  * events. Fails after a minute with what is missing.
  */
 export const demo = Effect.fn("Sandbox.demo")(function* (options: DemoOptions) {
@@ -143,7 +154,7 @@ export const demo = Effect.fn("Sandbox.demo")(function* (options: DemoOptions) {
     const url = `${options.receiver.url}/tilld`
     yield* post(options, "/v1/webhooks", { url, events: StatusEventKind.literals, secret })
     yield* Console.log(`webhooks  ${url}`)
-    const payments = yield* Effect.forEach(purchases, (purchase) => buy(options, purchase), { concurrency: 1 })
+    const payments = [yield* buyForPrice(options), yield* buy(options)]
     missing.clear()
     yield* receive(options, secret, payments, missing)
     yield* Console.log(`Both payments are confirmed, and every event arrived and was verified.`)

@@ -51,7 +51,6 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
 
   const api = HttpClient.make((request, url) =>
     Effect.gen(function* () {
-      const sent = request.body._tag === "Uint8Array" ? JSON.parse(Buffer.from(request.body.body).toString()) : {}
       const answer = (body: unknown) =>
         HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status: 201 }))
       if (url.pathname.startsWith("/pay/")) {
@@ -59,10 +58,13 @@ const run = Effect.fnUntraced(function* ({ kinds, secret, txHash = hash }: World
         return HttpClientResponse.fromWeb(request, new Response(link))
       }
       if (url.pathname === "/v1/webhooks") {
-        endpointSecret = sent.secret
+        const { body } = request
+        endpointSecret = body._tag === "Uint8Array" ? JSON.parse(Buffer.from(body.body).toString()).secret : ""
         return answer({})
       }
-      const id = `pay_${++payments}`
+      if (url.pathname.startsWith("/v1/invoices/")) return answer({ payment: "pay_price" })
+      const isInvoice = url.pathname === "/v1/invoices"
+      const id = isInvoice ? "pay_price" : `pay_${++payments}`
       yield* Effect.forEach(kinds, (kind) => deliver(kind, id), { concurrency: 1 })
       return answer({ id, address, checkoutUrl: `http://api/pay/${id}` })
     })
@@ -99,14 +101,14 @@ clockTest("the demo gives up after a minute, and names what is missing", functio
   expect(fiber.unsafePoll()).toBeNull()
   yield* TestClock.adjust("1 second")
   expect(yield* Fiber.join(fiber)).toMatchObject({
-    left: { message: "Missing after 1m: payment.confirmed of pay_1, payment.confirmed of pay_2" }
+    left: { message: "Missing after 1m: payment.confirmed of pay_price, payment.confirmed of pay_1" }
   })
 })
 
 clockTest("the demo fails at once over an event that it cannot trust", function* () {
   expect(yield* failure({ kinds: whole, secret: "whsec_another" })).toContain("X-Service-Signature is wrong")
   expect(yield* failure({ kinds: whole, txHash: "0xother" })).toContain(`was paid by ${hash}, not by 0xother`)
-  expect(yield* failure({ kinds: ["payment.failed"] })).toContain("payment.failed of pay_1")
+  expect(yield* failure({ kinds: ["payment.failed"] })).toContain("payment.failed of pay_price")
 })
 
 const payee = `0x${"a".repeat(40)}`
