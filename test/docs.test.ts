@@ -264,7 +264,7 @@ describe("the documentation", () => {
   })
 
   liveTest(
-    "README's first payment sends the customer to the checkout page, and ships once it is confirmed",
+    "README's first order sends the customer to the checkout page, and ships once it is paid",
     function* () {
       const env = yield* startDaemon(yield* twoChains)
       const cwd = yield* folderWithTilld
@@ -280,8 +280,8 @@ describe("the documentation", () => {
         const { pathname } = new URL(sent.headers.get("location"))
         console.log(sent.status, pathname, (await fetch(process.env.TILLD + pathname)).status)
         const at = Math.floor(Date.now() / 1000)
-        for (const event of ["payment.detecting", "payment.confirmed"]) {
-          const body = JSON.stringify({ id: "evt_1", event, createdAt: new Date().toISOString(), data: { id: "pay_1", merchantRef: "order-9" } })
+        for (const event of ["invoice.processing", "invoice.paid"]) {
+          const body = JSON.stringify({ id: "evt_1", event, createdAt: new Date().toISOString(), data: { id: "inv_1", merchantRef: "order-9" } })
           const hmac = (key, text, form) => createHmac("sha256", key).update(text).digest(form)
           const headers = {
             "x-service-signature": hmac(process.env.WEBHOOK_SECRET, body, "hex"),
