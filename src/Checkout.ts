@@ -7,8 +7,10 @@ import { Clock, Effect, Option, Stream } from "effect"
 import { readLogo } from "./Auth/logos.ts"
 import { shopOf } from "./Auth/ShopsRepo.ts"
 import { type CheckoutPageProps, notFoundPage, renderCheckout } from "./Checkout/CheckoutPage.tsx"
+import { endedPage } from "./Checkout/Choosing.tsx"
+import { isChoosing, makeChoosing } from "./Checkout/customerChoice.ts"
 import { languageOf } from "./Checkout/languages.ts"
-import { choiceOf, type ShopLook } from "./Checkout/look.ts"
+import { choiceOf, hrefOf, type ShopLook } from "./Checkout/look.ts"
 import { piecesAt, RenderedPages } from "./Checkout/RenderedPages.ts"
 import { makeReadPayment, type ReadPayment } from "./Checkout/readPayment.ts"
 import { askOfView, type CheckoutView, isFinal, versionOf } from "./Checkout/view.ts"
@@ -56,7 +58,7 @@ export const versionsOf = (
       Effect.gen(function* () {
         if (shown?.isLast === true) return Option.none()
         const stored = yield* read.find(token)
-        if (stored === undefined) return Option.none()
+        if (stored?.payment === undefined) return Option.none()
         const view = yield* read.view(stored)
         const version = versionOf(view)
         if (version !== shown?.version) {
@@ -116,14 +118,12 @@ const makeShopLook = Effect.gen(function* () {
 })
 
 /** The token of a path, and what is asked for below it. */
-const pathPattern = /^\/pay\/([^/]+)(?:\/(events|logo|theme\.css))?$/
-
-const takes = "GET, HEAD"
+const pathPattern = /^\/pay\/([^/]+)(?:\/(events|logo|theme\.css|choose))?$/
 
 /** Seconds after which a page may ask for a stream again. */
 const retryAfter = "30"
 
-const wrongMethod = (requestId: string): HttpReply => {
+const wrongMethod = (requestId: string, takes: string): HttpReply => {
   const text = { status: 405, title: "Method not allowed", text: `This page takes ${takes}.` }
   const reply = errorPage("checkout", text, requestId)
   return { ...reply, headers: { ...reply.headers, allow: takes } }
@@ -136,6 +136,9 @@ const tooManyStreams: HttpReply = {
   text: ""
 }
 
+/** Nothing more comes: a browser opens no other one after it. */
+const noStream: HttpReply = { status: 204, headers: {}, text: "" }
+
 /** Names everything that a page shows: the view by its version. */
 const keyOf = ({ view: _, ...shown }: CheckoutPageProps): string => JSON.stringify(shown)
 
@@ -144,36 +147,51 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
   const read = yield* makeReadPayment
   const outbox = yield* Outbox
   const looks = yield* makeShopLook
+  const customer = yield* makeChoosing
   const streams = new OpenStreams()
 
   const room: PageRoom = Effect.fnUntraced(function* (request) {
     const { client, headers, method, path, requestId, search } = request
     const query = new URLSearchParams(search)
-    const language = languageOf(query.get("lang"), headers["accept-language"])
-    if (method !== "GET" && method !== "HEAD") return wrongMethod(requestId)
     const [, token = "", part] = pathPattern.exec(path) ?? []
+    const takes = part === "choose" ? "POST" : "GET, HEAD"
+    if (!takes.split(", ").includes(method)) return wrongMethod(requestId, takes)
     const stored = yield* read.find(token)
-    if (stored === undefined) return notFoundPage(language, choiceOf(query))
-    const { payment, shop, worth } = stored
+    const { invoice, payment, shop } = stored ?? {}
+    const language = languageOf(query.get("lang") ?? invoice?.language ?? null, headers["accept-language"])
+    const choice = choiceOf(query)
+    const account = (payment ?? invoice)?.account
+    if (stored === undefined || account === undefined || shop === undefined) return notFoundPage(language, choice)
     if (part === "logo" || part === "theme.css") {
-      return (yield* looks.partOf(payment.account, part)) ?? notFoundPage(language, choiceOf(query))
+      return (yield* looks.partOf(account, part)) ?? notFoundPage(language, choice)
+    }
+    const page = `/pay/${token}`
+    if (part === "choose") {
+      return invoice === undefined
+        ? notFoundPage(language, choice)
+        : yield* customer.choose(invoice, page, language, request)
+    }
+    const shown = { language, choice, look: lookOf(shop, page) }
+    const now = yield* Clock.currentTimeMillis
+    if (invoice !== undefined && part === undefined && isChoosing(stored, query.has("choose"), now)) {
+      const isRateExpired = payment !== undefined && payment.status !== "pending"
+      return yield* customer.show(invoice, { ...shown, isRateExpired }, page, now)
+    }
+    if (stored.payment === undefined) {
+      return part === "events" ? noStream : endedPage({ ...shown, isCancelled: invoice?.status === "cancelled" })
     }
     if (part === "events") {
       const network = networkOf(client)
-      if (!streams.mayOpen(payment.id, network)) return tooManyStreams
-      const rest = versionsOf(token, payment, network, read, outbox, streams)
+      if (!streams.mayOpen(stored.payment.id, network)) return tooManyStreams
+      const rest = versionsOf(token, stored.payment, network, read, outbox, streams)
       return { status: 200, headers: streamHeaders, text: "", rest }
     }
     const view = yield* read.view(stored)
-    const now = yield* Clock.currentTimeMillis
-    const props: CheckoutPageProps = {
-      view,
-      version: versionOf(view),
-      worth,
-      language,
-      choice: choiceOf(query),
-      look: lookOf(shop, path)
-    }
+    const changeUrl =
+      invoice?.status === "open" && invoice.choices.length > 1
+        ? `${hrefOf({ language, code: undefined })}&choose`
+        : undefined
+    const props: CheckoutPageProps = { view, version: versionOf(view), worth: stored.worth, ...shown, changeUrl }
     const { document, headers: pageHeaders } = pages.of(keyOf(props), () => renderCheckout(props))
     return {
       status: 200,

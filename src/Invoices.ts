@@ -27,7 +27,7 @@ import {
   rateHeldFor
 } from "./Domain/Invoice.ts"
 import { isEnded, type Payment, paymentDefaults } from "./Domain/Payment.ts"
-import { isLess, type QuoteObject } from "./Domain/Quote.ts"
+import { isLess } from "./Domain/Quote.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { cancelInvoice } from "./Invoices/cancelInvoice.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
@@ -59,10 +59,10 @@ type Draft = Omit<Invoice, "sequence" | "payment" | "changes">
 const isSame = (one: Payment | undefined, { chain, currency }: Chosen, now: number): boolean =>
   one?.chain === chain && one.currency === currency && one.status === "pending" && now < one.expiresAt
 
-/** A choice of an open invoice as its page offers it. */
-export interface Offer extends Chosen {
-  /** At the prices of now, without what the network takes; undefined where there is no price. */
-  readonly quote: QuoteObject | undefined
+/** A choice of an open invoice at the prices of now. */
+export interface PricedChoice extends Chosen {
+  /** Base units of the token that pay the price; undefined where there is no price. */
+  readonly units: bigint | undefined
   /** What a transfer costs the payer, a decimal in the invoice's currency; undefined where that is not known. */
   readonly fee: string | undefined
 }
@@ -100,7 +100,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       alsoCommit?: CommitWith<InvoiceWithPayments>
     ) => Effect.Effect<InvoiceWithPayments | undefined, InvoiceNotOpen | StoreUnavailable>
     /** What can be chosen now, the cheapest transfer first. */
-    readonly offers: (invoice: Invoice) => Effect.Effect<ReadonlyArray<Offer>>
+    readonly offers: (invoice: Invoice) => Effect.Effect<ReadonlyArray<PricedChoice>>
     /** The worker. */
     readonly run: Effect.Effect<never>
   }
@@ -250,7 +250,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
           "RateUnavailable",
           ({ message }) =>
             Effect.flatMap(offers(invoice), (some) => {
-              const available = some.flatMap((offer) => (offer.quote === undefined ? [] : [choiceName(offer)]))
+              const available = some.flatMap((offer) => (offer.units === undefined ? [] : [choiceName(offer)]))
               return new ChoiceUnpriced({ message, available })
             })
         )
@@ -312,16 +312,16 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       const offer = Effect.fnUntraced(function* ({ mode, price }: Draft, chosen: Chosen) {
         const priced = yield* Effect.option(quotes.priceIn(mode, price, chosen))
         const fee = yield* Effect.option(quotes.feeOf(mode, chosen, price.currency))
-        const quote = Option.getOrUndefined(priced)?.quote
-        return { ...chosen, quote, fee: Option.getOrUndefined(fee) } satisfies Offer
+        const units = Option.getOrUndefined(priced)?.units
+        return { ...chosen, units, fee: Option.getOrUndefined(fee) } satisfies PricedChoice
       })
 
-      const byFee = Order.mapInput(Order.number, ({ fee }: Offer) => Number(fee ?? Number.POSITIVE_INFINITY))
+      const byFee = Order.mapInput(Order.number, ({ fee }: PricedChoice) => Number(fee ?? Number.POSITIVE_INFINITY))
 
       const offers = (invoice: Draft) =>
         Effect.map(
           Effect.forEach(invoice.choices.map(chosenBy), (chosen) => offer(invoice, chosen), { concurrency: 1 }),
-          (some): ReadonlyArray<Offer> => Arr.sort(some, byFee)
+          (some): ReadonlyArray<PricedChoice> => Arr.sort(some, byFee)
         )
 
       const endUnchosen = Effect.gen(function* () {

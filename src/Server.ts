@@ -22,6 +22,11 @@ import { Settings } from "./Settings.ts"
 import { webhookHandlers } from "./Webhooks/Http.ts"
 import { deliveryHandlers } from "./Webhooks/queue/Http.ts"
 
+/** What the rooms of pages need, together. */
+type PageServices =
+  | Effect.Effect.Context<typeof import("./Checkout.ts").makeCheckout>
+  | Effect.Effect.Context<typeof import("./Portal.ts").makePortal>
+
 /**
  * The HTTP API put together: its definition, its handlers and the kernel of `Http/`. The definition is an HttpApi of
  * Effect, but HttpApiBuilder and NodeHttpServer do not serve it: they take two to three times the processor time per
@@ -53,7 +58,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         health: yield* healthHandlers,
         documents: yield* documentHandlers
       }
-      const pages = yield* makePages([
+      const pages = yield* makePages<PageServices>([
         { prefix: "/pay", room: "checkout", load: async () => (await import("./Checkout.ts")).makeCheckout },
         { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal },
         { prefix: "/docs", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeDocs },

@@ -4,7 +4,9 @@
  */
 import { type ChainName, chainTraits, type Mode } from "../Domain/Chain.ts"
 import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
+import type { HttpReply } from "../Http/HttpReply.ts"
 import { Disc } from "../Pages/marks.tsx"
+import { pageReply } from "../Pages/reply.tsx"
 import { TimeLeft } from "./Asking.tsx"
 import { type CheckoutPageProps, Framed, renderFramed } from "./CheckoutPage.tsx"
 import { checkoutTexts } from "./languages.ts"
@@ -90,3 +92,31 @@ const ChoosingPage = (props: ChoosingProps) => {
 /** To be sent by `piecesAt`, with its `endsAt`. */
 export const renderChoosing = (props: ChoosingProps): RenderedPage =>
   renderFramed(<ChoosingPage {...props} />, props.look)
+
+/** The page of an invoice that has ended before anything was chosen. */
+export const endedPage = ({
+  choice,
+  isCancelled,
+  language,
+  look
+}: Pick<ChoosingProps, "choice" | "language" | "look"> & { readonly isCancelled: boolean }): HttpReply => {
+  const t = checkoutTexts[language]
+  const kind = isCancelled ? "cancelled" : "expired"
+  const { frameAncestors = [], website } = look
+  return pageReply(
+    <Framed title={t.headline[kind]} {...{ language, choice, look }}>
+      <main class={kind} data-state={kind}>
+        <h1>{t.headline[kind]}</h1>
+        <p>{t[kind]}</p>
+        {website && (
+          <p>
+            <a id="back" class="button" href={website} target="_top" rel="noopener noreferrer">
+              {t.backToShop}
+            </a>
+          </p>
+        )}
+      </main>
+    </Framed>,
+    { frameAncestors }
+  )
+}

@@ -12,6 +12,7 @@ import { required } from "../Domain/Amount.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
+import type { Invoice } from "../Domain/Invoice.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
@@ -19,6 +20,7 @@ import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
 import { firstOfPayment } from "../Payments/ExceptionListRepo.ts"
+import * as Invoices from "../Payments/InvoicesRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
 import { counted } from "../Payments/statusMachine.ts"
@@ -63,8 +65,17 @@ export interface Worth {
   readonly currency: Fiat
 }
 
+/** An invoice that nobody chose for yet. */
+export interface Unchosen {
+  readonly invoice: Invoice
+  readonly payment?: undefined
+  readonly shop: Shop
+}
+
 /** The stored data of a payment. */
 export interface Stored extends Omit<Facts, "lags" | "now"> {
+  /** That it is the last choice of, or paid. */
+  readonly invoice?: Invoice
   /** The payment's worth at its creation; undefined if unknown. */
   readonly worth: Worth | undefined
   readonly shop: Shop
@@ -131,10 +142,30 @@ export const makeReadPayment = Effect.gen(function* () {
     return stored
   })
 
-  const kept = new BoundedMap<string, Stored>(capacity)
+  /** With the payment that paid it, or else that of the last choice. */
+  const readInvoice = Effect.fnUntraced(function* (invoice: Invoice) {
+    const all = yield* Payments.ofInvoice(reader, invoice.id)
+    const shown = all.find(({ status }) => status === "confirmed") ?? all.find(({ id }) => id === invoice.payment)
+    const found: Stored | Unchosen =
+      shown === undefined
+        ? { invoice, shop: yield* shopOf(reader, invoice.account) }
+        : { ...(yield* read(shown)), invoice }
+    return found
+  })
+
+  const readBy = Effect.fnUntraced(function* (token: CheckoutToken) {
+    const payment = yield* Payments.byCheckoutToken(reader, token)
+    if (payment !== undefined && payment.invoice === undefined) return yield* read(payment)
+    const invoice = yield* payment?.invoice === undefined
+      ? Invoices.byCheckoutToken(reader, token)
+      : Invoices.byId(reader, payment.invoice.id)
+    return invoice && (yield* readInvoice(invoice))
+  })
+
+  const kept = new BoundedMap<string, Stored | Unchosen>(capacity)
   let keptAt: number | undefined
 
-  /** The payment of a token, found by its index; undefined for a token that is malformed or of no payment. */
+  /** What a token is of, a payment or an invoice; undefined for a token that is malformed or of neither. */
   const find = Effect.fnUntraced(function* (token: string) {
     if (!isToken(token)) return undefined
     // Before the first read, so that concurrent commits are read again.
@@ -143,8 +174,7 @@ export const makeReadPayment = Effect.gen(function* () {
     keptAt = version
     const before = kept.get(token)
     if (before !== undefined) return before
-    const payment = yield* Payments.byCheckoutToken(reader, token)
-    const stored = payment && (yield* read(payment))
+    const stored = yield* readBy(token)
     if (stored !== undefined && keptAt === version) kept.set(token, stored)
     return stored
   })

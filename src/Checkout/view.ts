@@ -178,11 +178,11 @@ export interface Facts {
   readonly now: number
 }
 
-/** The shop's URL, with the payment's id behind the query that it has: nothing else of it changes. */
-export const returnUrl = (redirectUrl: string, id: string): string => {
+/** The shop's URL, with these behind the query that it has: nothing else of it changes. */
+export const returnUrl = (redirectUrl: string, ids: Readonly<Record<string, string>>): string => {
   const [address = "", ...fragment] = redirectUrl.split("#")
   const joined = address.includes("?") ? (/[?&]$/.test(address) ? "" : "&") : "?"
-  return [`${address}${joined}paymentId=${encodeURIComponent(id)}`, ...fragment].join("#")
+  return [`${address}${joined}${new URLSearchParams(ids)}`, ...fragment].join("#")
 }
 
 const askOf = ({ object, payment: { createdAt, expiresAt, floor } }: Facts): Ask | undefined => {
@@ -198,10 +198,14 @@ const receiptOf = ({ paidBy, payment: { amountReceived = 0n, confirmedAt } }: Fa
 })
 
 const endedState = (facts: Facts): CheckoutState => {
-  const { failureReason, id, redirectUrl, status } = facts.payment
+  const { failureReason, id, invoice, redirectUrl, status } = facts.payment
   const receipt = receiptOf(facts)
   if (status === "confirmed") {
-    return { kind: "paid", returnTo: redirectUrl && returnUrl(redirectUrl, id), receipt }
+    return {
+      kind: "paid",
+      returnTo: redirectUrl && returnUrl(redirectUrl, { paymentId: id, ...(invoice && { invoiceId: invoice.id }) }),
+      receipt
+    }
   }
   if (failureReason === undefined) return { kind: "expired" }
   if (failureReason === "cancelled") return { kind: "cancelled" }

@@ -143,7 +143,7 @@ describe("a checkout page", () => {
 it("the way back to the shop keeps the shop's own query and fragment, with the payment's id behind them", () => {
   expect(
     ["https://a.example/b", "https://a.example/?x=a%20b+c", "https://a.example/?", "https://a.example/?x#top#2"].map(
-      (url) => returnUrl(url, "pay_1")
+      (url) => returnUrl(url, { paymentId: "pay_1" })
     )
   ).toEqual([
     "https://a.example/b?paymentId=pay_1",
