@@ -52,7 +52,9 @@ const follow = Effect.gen(function* () {
   const publish = inTransaction(outbox.publish(payment, 1))
   return {
     payment,
-    shown: Effect.flatMap(read.find(token), (now) => (now?.payment === undefined ? expect.fail("no payment") : read.view(now))),
+    shown: Effect.flatMap(read.find(token), (now) =>
+      now?.payment === undefined ? expect.fail("no payment") : read.view(now)
+    ),
     versions,
     open,
     change,
