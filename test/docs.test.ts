@@ -152,14 +152,18 @@ describe("the documentation", () => {
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line))
     expect(answers.filter((answer) => "error" in answer)).toEqual([])
-    const [example = ""] = blocks("docs/integrate.md", "json")
-    expect(Object.keys(answers[0])).toEqual(Object.keys(JSON.parse(example)))
+    const examples = blocks("docs/integrate.md", "json").slice(0, 2).map((text) => Object.keys(JSON.parse(text)))
+    expect([answers[0], answers[2]].map((answer) => Object.keys(answer))).toEqual(examples)
     const ids = answers.map((answer) => String(answer.id ?? "list").replace(/_.*/, ""))
-    expect(ids).toEqual(["pay", "pay", "list", "pay", "pay", "list", "quote", "wh", "list", "list", "list"])
+    expect(ids).toEqual(["inv", "inv", "pay", "pay", "list", "pay", "pay", "list", "quote", "wh", "list", "list", "list"])
 
+    const invoices = run(blocks("docs/invoices.md", "sh").join("\necho\n")).trim().split("\n")
+    expect(invoices.map((line) => JSON.parse(line)).map(({ data, status }) => status ?? data[0].status)).toEqual([
+      ...["open", "open", "cancelled"]
+    ])
     const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
     expect(others).toEqual([])
-    const paid = run(`PAYMENT=${answers[0].id}\n${pay}`)
+    const paid = run(`PAYMENT=${answers[2].id}\n${pay}`)
     expect(paid.match(/^Sent .* in 0x[0-9a-f]{64}\nTo expect: .*(?:missing|confirmed|wrong_chain)/gm)).toHaveLength(3)
 
     const [keys = "", ...rest] = blocks("docs/keys.md", "sh")
