@@ -1,6 +1,6 @@
 /**
- * The page on which a payer chooses the token and the network for a price in fiat money: each is a button of one form, and
- * the cheapest comes first. The island moves to the top what was chosen last in this browser.
+ * The page on which a payer chooses the token and the network for a price in fiat money: each is a button of one form. The
+ * island moves to the top what was chosen last in this browser.
  */
 import { type ChainName, chainTraits, type Mode } from "../Domain/Chain.ts"
 import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
@@ -9,25 +9,25 @@ import { Disc } from "../Pages/marks.tsx"
 import { pageReply } from "../Pages/reply.tsx"
 import { TimeLeft } from "./Asking.tsx"
 import { type CheckoutPageProps, Framed, renderFramed } from "./CheckoutPage.tsx"
-import { checkoutTexts } from "./languages.ts"
+import { checkoutTexts, type Language } from "./languages.ts"
 import { mark, type RenderedPage } from "./RenderedPages.ts"
 import type { Worth } from "./readPayment.ts"
-import { fiatText, plainAmount } from "./wording.ts"
+import { fiatText } from "./wording.ts"
 
 /** What a payer can choose. */
-export interface Offer {
+export interface ShownOffer {
   readonly currency: PaymentCurrency
   readonly chain: ChainName
-  readonly decimals: number
-  /** Base units that pay the price at the current rate; undefined without one: then it cannot be chosen. */
-  readonly amount: bigint | undefined
+  /** Of the currency, a decimal, at the current rate; undefined without one: then it cannot be chosen. */
+  readonly amount: string | undefined
   /** What the network takes for the transfer, in the price's currency, a decimal; undefined if unknown. */
-  readonly cost: string | undefined
+  readonly fee: string | undefined
 }
 
 export interface ChoosingProps extends Pick<CheckoutPageProps, "choice" | "language" | "look"> {
   readonly price: Worth
-  readonly offers: ReadonlyArray<Offer>
+  /** The cheapest first; what has no price is shown last. */
+  readonly offers: ReadonlyArray<ShownOffer>
   readonly mode: Mode
   /** When the price was made, and its deadline. Unix milliseconds. */
   readonly startsAt: number
@@ -38,23 +38,18 @@ export interface ChoosingProps extends Pick<CheckoutPageProps, "choice" | "langu
   readonly isRateExpired: boolean
 }
 
-/** Those without a price come last, before them those of unknown cost. */
-const rank = ({ amount, cost }: Offer): number => (amount === undefined ? Number.MAX_VALUE : Number(cost ?? 1e15))
-
 /** Six digits are enough to choose by: the payment has the exact amount, at the rate of its choice. */
-const roundAmount = ({ currency, decimals }: Offer, units: bigint, language: string): string => {
-  const format = new Intl.NumberFormat(language, { maximumSignificantDigits: 6 })
-  return `${format.format(plainAmount(units, decimals) as `${number}`)}\u00a0${currency}`
-}
+const roundAmount = (amount: string, currency: string, language: Language): string =>
+  `${new Intl.NumberFormat(language, { maximumSignificantDigits: 6 }).format(Number(amount))}\u00a0${currency}`
 
-const OfferButton = ({ language, offer, price }: ChoosingProps & { readonly offer: Offer }) => {
-  const { amount, chain, cost, currency } = offer
+const OfferButton = ({ language, offer, price }: ChoosingProps & { readonly offer: ShownOffer }) => {
+  const { amount, chain, currency, fee } = offer
   const t = checkoutTexts[language]
   // Never said as nothing.
-  const fee = cost && `${Math.max(Number(cost), 10 ** -decimalsOf[price.currency])}`
+  const least = fee && `${Math.max(Number(fee), 10 ** -decimalsOf[price.currency])}`
   const terms = [
-    amount === undefined ? t.unpriced : t.worth(roundAmount(offer, amount, language)),
-    ...(amount === undefined || fee === undefined ? [] : [t.fee(fiatText(fee, price.currency, language))])
+    amount === undefined ? t.unpriced : t.worth(roundAmount(amount, currency, language)),
+    ...(amount === undefined || least === undefined ? [] : [t.fee(fiatText(least, price.currency, language))])
   ]
   return (
     <button type="submit" name="choice" value={`${currency}-${chain}`} disabled={amount === undefined}>
@@ -79,7 +74,7 @@ const ChoosingPage = (props: ChoosingProps) => {
         {isRateExpired && <p class="notice">{t.rateExpired}</p>}
         <form class="offers" method="post" action={action}>
           {offers
-            .toSorted((a, b) => rank(a) - rank(b))
+            .toSorted((a, b) => Number(a.amount === undefined) - Number(b.amount === undefined))
             .map((offer) => (
               <OfferButton key={`${offer.currency} ${offer.chain}`} {...props} offer={offer} />
             ))}

@@ -3,6 +3,7 @@
  * makes the payment, and leads back to the page, which then says what to pay.
  */
 import { Effect, Schema } from "effect"
+import { formatUnits } from "viem"
 import { decimalsOf, decimalsOn } from "../Domain/Currency.ts"
 import { ChoiceName, chosenBy, type Invoice } from "../Domain/Invoice.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
@@ -41,10 +42,10 @@ export const makeChoosing = Effect.gen(function* () {
     now: number
   ) {
     const { createdAt, expiresAt, mode, price } = invoice
-    const offers = (yield* invoices.offers(invoice)).map(({ chain, currency, fee, units }) => ({
-      ...{ chain, currency, amount: units, cost: fee },
-      decimals: decimalsOn(chains, { chain, mode }, currency) ?? decimalsOf[currency]
-    }))
+    const offers = (yield* invoices.offers(invoice)).map(({ chain, currency, fee, units }) => {
+      const decimals = decimalsOn(chains, { chain, mode }, currency) ?? decimalsOf[currency]
+      return { chain, currency, fee, amount: units === undefined ? undefined : formatUnits(units, decimals) }
+    })
     const { document, headers } = renderChoosing({
       ...{ ...shown, offers, price, mode, startsAt: createdAt, endsAt: expiresAt },
       action: `${page}/choose?lang=${shown.language}`

@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, it } from "vitest"
 import { renderCheckout } from "../../src/Checkout/CheckoutPage.tsx"
-import { type ChoosingProps, type Offer, renderChoosing } from "../../src/Checkout/Choosing.tsx"
+import { type ChoosingProps, renderChoosing, type ShownOffer } from "../../src/Checkout/Choosing.tsx"
 import { checkoutTexts, languages } from "../../src/Checkout/languages.ts"
 import { piecesAt } from "../../src/Checkout/RenderedPages.ts"
 import type { CheckoutState, CheckoutView } from "../../src/Checkout/view.ts"
@@ -11,13 +11,13 @@ import { problemsOf } from "../lib/axe.ts"
 import { visitor } from "../lib/browser.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 
-const usdc = { currency: "USDC", decimals: 6, amount: 27_173_914n } as const
-const offers: ReadonlyArray<Offer> = [
-  { ...usdc, currency: "DAI", chain: "base", decimals: 18, amount: undefined, cost: "0.01" },
-  { ...usdc, chain: "arbitrum", cost: undefined },
-  { currency: "ETH", chain: "ethereum", decimals: 18, amount: 10_872_347_826_086_957n, cost: "0.42" },
-  { ...usdc, chain: "polygon", cost: "0.02" },
-  { ...usdc, chain: "base", cost: "0.0004" }
+const usdc = { currency: "USDC", amount: "27.173914" } as const
+const offers: ReadonlyArray<ShownOffer> = [
+  { currency: "DAI", chain: "base", amount: undefined, fee: "0.0002" },
+  { ...usdc, chain: "base", fee: "0.0004" },
+  { ...usdc, chain: "polygon", fee: "0.02" },
+  { currency: "ETH", chain: "ethereum", amount: "0.010872347826086957", fee: "0.42" },
+  { ...usdc, chain: "arbitrum", fee: undefined }
 ]
 
 const props: ChoosingProps = {
@@ -45,7 +45,7 @@ const buttonsOf = (text: string) =>
   ])
 
 describe("the page of a price", () => {
-  it("has a button for each choice, the cheapest first and what has no price last", () => {
+  it("has a button for each choice, and what has no price last", () => {
     const { headers, text } = pageOf({ look: { name: "Ann's", frameAncestors: ["https://shop.example"] } })
     expect(buttonsOf(text)).toEqual([
       ["USDC-base", "USDC on Base: about 27.1739 USDC · fee about €0.01", true],

@@ -45,7 +45,7 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
   expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
   expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
-    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nminimum  none\nframes   no site may show the checkout in a frame\n"
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nminimum  none\ninvoices never repeat a reference\nframes   no site may show the checkout in a frame\n"
   )
 
   const counted = yield* shop("--timezone", "Asia/Tokyo", "--currency", "eur", "--minimum-usd", "0.50")

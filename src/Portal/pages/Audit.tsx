@@ -32,6 +32,8 @@ export const actTexts: Readonly<Record<string, string>> = {
   login: "Sign-in link made",
   "payments abandon": "Payments of a chain given up",
   "payments accept": "Money accepted",
+  "invoices cancel": "Invoice cancelled",
+  "invoices create": "Invoice created",
   "payments cancel": "Payment cancelled",
   "payments create": "Payment created by hand",
   "payments metadata": "Metadata of a payment changed",
