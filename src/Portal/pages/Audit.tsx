@@ -32,7 +32,6 @@ export const actTexts: Readonly<Record<string, string>> = {
   login: "Sign-in link made",
   "payments abandon": "Payments of a chain given up",
   "payments accept": "Money accepted",
-  "invoices cancel": "Invoice cancelled",
   "invoices create": "Invoice created",
   "payments cancel": "Payment cancelled",
   "payments create": "Payment created by hand",
