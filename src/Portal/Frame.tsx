@@ -20,6 +20,7 @@ const groups = {
   Money: [
     { path: "", name: "Home", role: "viewer", guide: "portal" },
     { path: "/payments", name: "Payments", role: "viewer", guide: "integrate" },
+    { path: "/invoices", name: "Invoices", role: "viewer", guide: "invoices" },
     { path: "/exceptions", name: "Exceptions", role: "viewer", guide: "exceptions" },
     { path: "/ledger", name: "Ledger", role: "viewer", guide: "books" }
   ],

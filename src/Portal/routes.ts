@@ -13,6 +13,7 @@ import { exceptionRoutes } from "./pages/Exception.tsx"
 import { exceptionsRoutes } from "./pages/Exceptions.tsx"
 import { healthRoutes } from "./pages/Health.tsx"
 import { homeRoutes } from "./pages/Home.tsx"
+import { invoiceRoutes } from "./pages/Invoices.tsx"
 import { keyRoutes } from "./pages/Keys.tsx"
 import { ledgerRoutes } from "./pages/Ledger.tsx"
 import { meRoutes } from "./pages/Me.tsx"
@@ -63,6 +64,7 @@ export const routes = [
   ...homeRoutes,
   ...paymentsRoutes,
   ...newPaymentRoutes,
+  ...invoiceRoutes,
   ...paymentRoutes,
   ...paymentRefundRoutes,
   ...exceptionsRoutes,

@@ -83,18 +83,18 @@ liveSuite(portalApp, "the portal's payments in a browser", (test) => {
     })
   })
 
-  test("a payment is made by hand with the keyboard alone", function* () {
+  test("a price is asked for by hand with the keyboard alone", function* () {
     const { page } = yield* atDesk()
     yield* steps(async () => {
       await page.goto(`${home}/payments/new`)
-      await page.getByLabel("Reference").focus()
-      await page.keyboard.type("by keyboard")
-      await page.keyboard.press("Tab")
+      await page.getByLabel("Amount").focus()
       await page.keyboard.type("1.5")
+      for (const _ of ["priced in", "paid in", "reference"]) await page.keyboard.press("Tab")
+      await page.keyboard.type("by keyboard")
       await page.keyboard.press("Enter")
       await page.getByRole("heading", { level: 1, name: "by keyboard" }).waitFor()
       // The page begins at what was done, also for who hears it.
-      expect(await page.locator(":focus").textContent()).toMatch(/^The payment was created/)
+      expect(await page.locator(":focus").textContent()).toMatch(/^The invoice was created/)
       // Without an answer the link to the page is the first that the keyboard comes to.
       await page.goto(page.url().replace(/\?.*/, ""))
       await page.keyboard.press("Tab")

@@ -14,7 +14,8 @@ const of = (method: string, role: string, when?: Proof["when"]) =>
 it("a page that is not for every viewer of the account is named here", () => {
   expect(of("GET", "operator")).toEqual(["/accounts", "/accounts/:id", "/accounts/new", "/health"])
   expect(of("GET", "admin")).toEqual([
-    ...["/audit", "/audit.csv", "/audit.jsonl", "/deliveries/resend-range", "/keys/:id/revoke", "/keys/new"],
+    ...["/audit", "/audit.csv", "/audit.jsonl", "/deliveries/resend-range", "/invoices/:id/cancel"],
+    ...["/keys/:id/revoke", "/keys/new"],
     ...[
       "/payments/:id/cancel",
       "/payments/:id/refund",
@@ -55,7 +56,14 @@ it("what changes something is for its role, and what can do most harm asks for a
       "/webhooks/:id/test"
     ],
     adminProvenLive: [
-      ...["/exceptions/:id/accept", "/exceptions/:id/refund", "/keys", "/keys/:id/roll", "/keys/:id/terms"],
+      ...[
+        "/exceptions/:id/accept",
+        "/exceptions/:id/refund",
+        "/invoices/:id/cancel",
+        "/keys",
+        "/keys/:id/roll",
+        "/keys/:id/terms"
+      ],
       ...[
         "/payments/:id/cancel",
         "/payments/:id/refund",

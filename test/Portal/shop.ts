@@ -4,6 +4,7 @@ import { defaultAccount } from "../../src/Auth.ts"
 import type { Owner } from "../../src/Domain/Account.ts"
 import type { Fiat } from "../../src/Domain/Currency.ts"
 import type { CreatePayment } from "../../src/Domain/Payment.ts"
+import { Invoices } from "../../src/Invoices.ts"
 import { Payments } from "../../src/Payments.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { storeLateMoney } from "../lib/exceptions.ts"
@@ -150,6 +151,8 @@ export const furnishedShop = Effect.gen(function* () {
      SELECT ?, id, account_id, mode, lower(address), chain, currency, '1', 'noted', 1, 1, 1 FROM payments WHERE id = ?`,
     [refunds, payments]
   )
+  const price = { amount: "25.00", currency: "USD" } as const
+  const { invoice } = yield* (yield* Invoices).create({ account: shop.account, mode: "test" }, { price })
   const requests = `req_${shops}`
   yield* execute(
     `INSERT INTO requests (id, at, account_id, mode, key_id, method, path, status, duration_us)
@@ -161,7 +164,9 @@ export const furnishedShop = Effect.gen(function* () {
      FROM api_keys JOIN deliveries USING (account_id) WHERE account_id = ?`,
     [shop.account]
   )
-  const ids: Readonly<Record<string, string>> = { ...found, exceptions, payments, refunds, requests, webhooks }
+  const ids: Readonly<Record<string, string>> = {
+    ...{ ...found, exceptions, invoices: invoice.id, payments, refunds, requests, webhooks }
+  }
   const path = (of: string, base = shop.base) =>
     base + of.replace(/^\/(\w+)\/:id/, (_, name) => `/${name}/${ids[name]}`)
   return { ...shop, ids, path }

@@ -1,10 +1,14 @@
 /** A payment made by hand, for a link to send. */
 import { Effect, Either, Schema } from "effect"
+import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { ApiError, type FieldProblem, invalid, statusOf } from "../../Domain/ApiError.ts"
 import { chainTraits, type Mode } from "../../Domain/Chain.ts"
 import { decimalsOn, nativeToken, type PaymentCurrency } from "../../Domain/Currency.ts"
 import type { CreatePayment } from "../../Domain/Payment.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
+import { CreateInvoiceBody } from "../../Invoices/Api.ts"
+import { invoiceRefusal } from "../../Invoices/Http.ts"
+import { Invoices } from "../../Invoices.ts"
 import { audited } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { CreatePaymentBody } from "../../Payments/Api.ts"
@@ -14,7 +18,7 @@ import { CreateQuoteBody } from "../../Quotes/Api.ts"
 import { quotingRefusal } from "../../Quotes/Http.ts"
 import { Quotes } from "../../Quotes.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
-import type { StoreUnavailable, Writer } from "../../Sql.ts"
+import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { amountRule, baseUnitsOf, decimalOf, problemsOfRefusal } from "../components/amountField.ts"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
@@ -72,19 +76,24 @@ const page = (viewer: Viewer, { chains, rates }: SettingsShape, form: FormState,
           submit="Create the payment"
           labels={labels}
         >
-          <TextField
-            name="merchantRef"
-            hint="Your own, such as the number of an invoice. Each reference can be used only once."
-            required
-            isStart
-          />
-          <TextField name="amount" inputMode="decimal" hint="Such as 49.90" required />
+          <TextField name="amount" inputMode="decimal" hint="Such as 49.90" required isStart />
           <Select
             name="priced"
-            hint="A price in euros or dollars is converted at the current rate."
-            options={[["", "the same currency"], ...rates.currencies.map((fiat) => [fiat, fiat] as const)]}
+            options={[
+              ...rates.currencies.map((fiat) => [fiat, fiat] as const),
+              ["", "the token that it is to be paid in"]
+            ]}
           />
-          <Select name="asset" options={assets} />
+          <Select
+            name="asset"
+            hint="A price is converted at the rate of the moment."
+            options={[["", "what the customer chooses"], ...assets]}
+          />
+          <TextField
+            name="merchantRef"
+            hint="Your own, such as the number of an order. Each reference can be used only once."
+            required
+          />
           <Select name="expiresIn" options={expiries} />
         </PostForm>
       </div>
@@ -93,8 +102,10 @@ const page = (viewer: Viewer, { chains, rates }: SettingsShape, form: FormState,
   )
 }
 
-const show: PortalHandler<Settings> = (viewer) =>
-  Effect.map(Settings, (settings) => page(viewer, settings, blank("new", { expiresIn: "3600" })))
+const show: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer) {
+  const { currency = "USD" } = yield* shopOf(yield* Reader, viewer.owner.account)
+  return page(viewer, yield* Settings, blank("new", { expiresIn: "3600", priced: currency }))
+})
 
 const { amount: Amount, chain, currency, expiresIn, merchantRef } = CreatePaymentBody.fields
 const decodeQuote = Schema.decodeUnknownEither(CreateQuoteBody, { errors: "all" })
@@ -102,9 +113,15 @@ const decode = Schema.decodeUnknownEither(Schema.Struct({ amount: Amount, chain,
   errors: "all"
 })
 
+/** The fields here that stand for others of the API. */
+const paths: Readonly<Record<string, string>> = {
+  ...{ chain: "asset", currency: "asset", toCurrency: "asset", currencies: "asset", fromCurrency: "priced" },
+  ...{ "price.amount": "amount", "price.currency": "priced" }
+}
+
 /** Chain and currency are one field here. */
 const shownPath = ({ message, path }: FieldProblem): FieldProblem => ({
-  path: ["chain", "currency", "toCurrency"].includes(path) ? "asset" : path === "fromCurrency" ? "priced" : path,
+  path: paths[path] ?? path,
   message
 })
 
@@ -175,13 +192,42 @@ const refusalOf = (error: Exclude<CreateError, StoreUnavailable>): ApiError =>
       })
     : creationRefusal(error)
 
-const create: PortalHandler<Payments | Quotes | Settings | Writer> = (viewer, { form }) =>
+const { price } = CreateInvoiceBody.fields
+const decodeInvoice = Schema.decodeUnknownEither(
+  Schema.Struct({ price, expiresIn, merchantRef: Schema.optional(merchantRef) }),
+  {
+    errors: "all"
+  }
+)
+
+/** Makes the invoice of a price for which the customer chooses what to pay in, with its row in the audit log. */
+const invoiceByHand = Effect.fnUntraced(function* (viewer: Viewer, given: Record<string, string>) {
+  const { amount = "", merchantRef, priced } = given
+  const decoded = decodeInvoice({
+    price: { amount: decimalOf(amount), currency: priced },
+    ...{ merchantRef, expiresIn: Number(given.expiresIn ?? "3600") }
+  })
+  if (Either.isLeft(decoded)) return yield* invalid(problemsOf(decoded.left, { kind: "field", known: [] }))
+  const invoices = yield* Invoices
+  const detail = { merchantRef, price: `${amount} ${priced}` }
+  const { invoice } = yield* audited(yield* viewer.actor, { act: "invoices create", detail }, (note) =>
+    invoices.create(viewer.owner, decoded.right, (made) => Effect.sync(() => note({ id: made.invoice.id })))
+  ).pipe(Effect.mapError((error) => (error._tag === "StoreUnavailable" ? error : invoiceRefusal(error))))
+  return invoice
+})
+
+const create: PortalHandler<Invoices | Payments | Quotes | Settings | Writer> = (viewer, { form }) =>
   Effect.gen(function* () {
     const settings = yield* Settings
     const given = givenOf(form)
     const refused = (error: ApiError) => {
       const problems = problemsOfRefusal(error).map(shownPath)
       return page(viewer, settings, { id: "new", typed: new URLSearchParams(given), problems }, statusOf[error.code])
+    }
+    if (given.asset === undefined && given.priced !== undefined) {
+      return yield* Effect.map(invoiceByHand(viewer, given), ({ id }) =>
+        seeOther(afterDone(viewer, `/invoices/${id}`, "invoiced"))
+      ).pipe(Effect.catchTag("ApiError", (error) => Effect.succeed(refused(error))))
     }
     // What is wrong besides is said before anything is priced.
     const isPriced = given.priced !== undefined && given.amount !== undefined
@@ -198,7 +244,7 @@ const create: PortalHandler<Payments | Quotes | Settings | Writer> = (viewer, { 
     }).pipe(Effect.catchTag("ApiError", (error) => Effect.succeed(refused(error))))
   })
 
-export const newPaymentRoutes: ReadonlyArray<PortalRoute<Payments | Quotes | Settings | Writer>> = [
+export const newPaymentRoutes: ReadonlyArray<PortalRoute<Invoices | Payments | Quotes | Reader | Settings | Writer>> = [
   { method: "GET", path: "/payments/new", role: "admin", handle: show },
   formRoute("/payments/new", "admin", create)
 ]
