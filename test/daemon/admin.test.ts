@@ -59,6 +59,7 @@ describe("the operator's listener", () => {
         "expiry",
         "housekeeping",
         "idempotency",
+        "invoices",
         "keys",
         "limits",
         "listener",

@@ -13,9 +13,14 @@ import { liveTest } from "../lib/scopedTest.ts"
 /** Works on the page, in the browser. */
 const browse = <A>(work: () => Promise<A>) => Effect.promise(work)
 
-/** Opens a section by its link. */
+/** Opens a section by its link, which may be among those of developers, folded. */
 const open = (page: Page, section: string) =>
-  browse(() => page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: section }).click())
+  browse(async () => {
+    const sections = page.getByRole("navigation", { name: "Sections" })
+    const link = sections.getByRole("link", { name: section })
+    if (!(await link.isVisible())) await sections.getByText("Developers").click()
+    await link.click()
+  })
 
 liveTest("a person signs in, creates a key, and repairs a failing receiver", function* () {
   const inbox = yield* makeInbox({
