@@ -55,6 +55,9 @@ export type InvoiceError = InvoiceRefused | DuplicateInvoiceRef | NotAChoice | C
 /** An invoice that is not stored yet. */
 type Draft = Omit<Invoice, "sequence" | "payment" | "changes">
 
+/** The payment of the last choice. */
+const lastOf = ({ invoice, payments }: InvoiceWithPayments) => payments.find(({ id }) => id === invoice.payment)
+
 /** Whether the payment of the last choice is of this choice and waits for money at its rate. */
 const isSame = (one: Payment | undefined, { chain, currency }: Chosen, now: number): boolean =>
   one?.chain === chain && one.currency === currency && one.status === "pending" && now < one.expiresAt
@@ -281,32 +284,37 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
         yield* Effect.orDie(endCancelled(outbox, former))
       })
 
-      const choose = Effect.fn("Invoices.choose")(function* (
-        owner: Owner,
-        id: string,
-        chosen: Chosen,
-        alsoCommit: CommitWith<InvoiceWithPayments> = () => Effect.void
+      const choose: Invoices["Type"]["choose"] = Effect.fn("Invoices.choose")(function* (
+        owner,
+        id,
+        chosen,
+        alsoCommit = () => Effect.void
       ) {
         const seen = yield* found(reader, owner, id)
         if (seen === undefined) return undefined
         const now = yield* Clock.currentTimeMillis
         yield* refuseLater(seen.invoice, 0, now)
-        const choice = yield* prepare(owner, seen.invoice, chosen)
-        return yield* writer.write(
+        // What is chosen already needs no price.
+        const choice = isSame(lastOf(seen), chosen, now) ? undefined : yield* prepare(owner, seen.invoice, chosen)
+        const made = yield* writer.write(
           Effect.gen(function* () {
             const tx = yield* Tx
-            const { invoice, payments: all } = (yield* found(tx, owner, id)) ?? seen
-            const former = all.find((one) => one.id === invoice.payment)
+            const current = (yield* found(tx, owner, id)) ?? seen
+            const { invoice, payments: all } = current
+            const former = lastOf(current)
             if (!isSame(former, chosen, now)) {
               yield* refuseLater(invoice, all.length, now)
+              if (choice === undefined) return undefined
               if (former !== undefined) yield* replace(former, invoice.id)
               yield* make(owner, invoice, choice, now)
             }
-            const result = (yield* found(tx, owner, id)) ?? seen
+            const result = (yield* found(tx, owner, id)) ?? current
             yield* alsoCommit(result)
             return result
           })
         )
+        // Another choice came in between.
+        return made ?? (yield* choose(owner, id, chosen, alsoCommit))
       })
 
       const offer = Effect.fnUntraced(function* ({ mode, price }: Draft, chosen: Chosen) {
