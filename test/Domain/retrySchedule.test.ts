@@ -19,5 +19,5 @@ it("the documents state the retries and the body limit that the code has", () =>
   expect(textOf("docs/promises.md")).toContain("six times over a day")
   // A row whose attempts are more is refused: a longer schedule needs a migration.
   expect(textOf("src/migrations/0001_start/webhooks.ts")).toContain(`CHECK (attempts BETWEEN 0 AND ${mostAttempts})`)
-  expect(textOf("docs/integrate.md")).toContain(`| ${bodyLimit}, JSON nested`)
+  expect(textOf("docs/limits.md")).toContain(`| ${bodyLimit}, JSON nested`)
 })
