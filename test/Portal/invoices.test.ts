@@ -26,7 +26,7 @@ liveSuite(portalApp, "the portal's invoices", (test) => {
     const [act] = yield* rows<{ act: string; detail: string }>(
       "SELECT act, detail FROM audit WHERE act = 'invoices create'"
     )
-    expect(JSON.parse(act?.detail ?? "")).toEqual({ merchantRef: "order 8", price: "25,00 EUR", id })
+    expect(JSON.parse(act?.detail ?? "")).toEqual({ merchantRef: "order 8", price: "25.00 EUR", id })
 
     const page = yield* (yield* viewer).get(`${home}${path}`)
     for (const text of ["€25.00", "not chosen yet", "/pay/", "Nobody has chosen yet", "USDC-base"]) {
@@ -35,15 +35,27 @@ liveSuite(portalApp, "the portal's invoices", (test) => {
     // A viewer may not cancel.
     expect(page.text).not.toContain(`${path}/cancel`)
     const again = yield* ada.post(`${home}/payments/new`, typed)
-    expect([again.status, again.text.includes("An invoice with this merchantRef exists")]).toEqual([409, true])
-    for (const [over, problem] of [
-      [{ amount: "25.001" }, "Amount must have at most 2 decimals"],
-      [{ amount: "many" }, "Amount must be a decimal string"],
-      [{ priced: "CHF" }, "CHF is off here"]
+    expect([again.status, again.text.includes(`Reference is the one of ${id} already`)]).toEqual([400, true])
+    for (const [over, problem, status] of [
+      [{ amount: "25.001" }, "Amount must have at most 2 decimals", 400],
+      [{ amount: "many" }, "Amount must be a number above zero such as 49.90", 422],
+      [{ priced: "CHF" }, "CHF is off here", 400]
     ] as const) {
       const wrong = yield* ada.post(`${home}/payments/new`, { ...typed, merchantRef: "order 9", ...over })
-      expect([problem, wrong.status, wrong.text.includes(problem)]).toEqual([problem, 400, true])
+      expect([problem, wrong.status, wrong.text.includes(problem)]).toEqual([problem, status, true])
     }
+  })
+
+  test("have their payment at once where token and network were chosen, unless there is no price", function* () {
+    const ada = yield* admin
+    const typed = { merchantRef: "order 11", amount: "25", priced: "USD", asset: "USDC-base" }
+    const made = yield* ada.post(`${home}/payments/new`, typed)
+    const [, id = ""] = /\/payments\/(pay_[^?]+)\?done=created$/.exec(String(made.headers.location)) ?? []
+    expect(yield* rows("SELECT amount, chain, invoice_id IS NULL AS bare FROM payments WHERE id = ?", [id])).toEqual([
+      { amount: "25000000", chain: "base", bare: 0 }
+    ])
+    const unpriced = yield* ada.post(`${home}/payments/new`, { ...typed, merchantRef: "order 12", priced: "EUR" })
+    expect(unpriced.headers.location).toMatch(/\/invoices\/inv_[^?]+\?done=invoiced$/)
   })
 
   test("show the choice, the rate and all payments, in the list and on their page", function* () {

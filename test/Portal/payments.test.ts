@@ -405,21 +405,22 @@ liveSuite(portalApp, "the portal's payments", (test) => {
 
   test("are created by hand as by the API, and the input survives a refusal", function* () {
     const ada = yield* admin
-    const typed = { merchantRef: "by hand", amount: "12.3456789", asset: "base/USDC", expiresIn: "900" }
+    const typed = { merchantRef: "by hand", amount: "12.3456789", asset: "USDC-base", expiresIn: "900" }
     const send = (fields: Record<string, string>) => ada.post(`${home}/payments/new`, fields)
     const wrong = (yield* send(typed)).text
     for (const kept of ['value="by hand"', 'value="12.3456789"', '<option value="900" selected']) {
       expect(wrong).toContain(kept)
     }
     for (const [fields, problem, status] of [
-      [typed, "Amount must be a number above zero such as 12.5, with at most 6 digits after the point", 400],
-      [{}, "Reference is required", 400],
-      [{}, "Amount is required", 400],
+      [typed, "Amount must be a number above zero such as 12.5, with at most 6 digits after the point", 422],
+      [{}, "Reference is required", 422],
+      [{}, "Amount is required", 422],
       // Twelve and a half, or thousands: nobody knows.
-      [{ ...typed, amount: "12,500" }, "and no separator of thousands", 400],
-      [{ ...typed, amount: "12,5", priced: "EUR" }, "No price of EUR can be given", 503],
-      [{ ...typed, amount: "1,250", priced: "EUR" }, "without a sign or a separator of thousands", 400],
-      [{ ...typed, amount: "0", priced: "XXX" }, "Priced in must be", 400]
+      [{ ...typed, amount: "12,500" }, "and no separator of thousands", 422],
+      [{ ...typed, amount: "1,250", priced: "EUR" }, "without a sign or a separator of thousands", 422],
+      [{ ...typed, amount: "0", priced: "XXX" }, "Priced in must be", 422],
+      [{ ...typed, amount: "1", priced: "EUR", asset: "USDC-solana" }, "To be paid in must be", 422],
+      [{ ...typed, amount: "1", priced: "EUR", asset: "WBTC-base" }, "To be paid in is not available", 400]
     ] as const) {
       const refused = yield* send(fields)
       expect([problem, refused.status, refused.text.includes(problem)]).toEqual([problem, status, true])
@@ -435,7 +436,7 @@ liveSuite(portalApp, "the portal's payments", (test) => {
       id
     })
     const again = yield* send({ ...typed, amount: "12.5" })
-    expect(again).toMatchObject({ status: 409, text: expect.stringContaining(`Reference is the one of ${id} already`) })
+    expect(again).toMatchObject({ status: 400, text: expect.stringContaining(`Reference is the one of ${id} already`) })
   })
 })
 

@@ -58,7 +58,7 @@ liveSuite(sandbox, "the portal simulates", (test) => {
       nothing: { USDC: 0n, DAI: 0n, seconds: 60 }
     }
     for (const [scenario, money] of Object.entries(expected)) {
-      const made = yield* visitor.post(`${home}/simulate/pay`, { asset: "base/USDC", scenario })
+      const made = yield* visitor.post(`${home}/simulate/pay`, { asset: "USDC-base", scenario })
       expect([scenario, made.status]).toEqual([scenario, 303])
       expect(yield* arrived(made.headers.location)).toMatchObject(money)
     }
@@ -85,7 +85,7 @@ liveSuite(sandbox, "the portal simulates", (test) => {
   })
 
   test("money on another chain only where there is one with the currency", function* () {
-    const made = yield* (yield* ada).post(`${home}/simulate/pay`, { asset: "base/USDC", scenario: "wrong_chain" })
+    const made = yield* (yield* ada).post(`${home}/simulate/pay`, { asset: "USDC-base", scenario: "wrong_chain" })
     expect(made.status).toBe(400)
     expect(made.text).toContain("What happens needs another local chain with USDC")
   })

@@ -28,7 +28,7 @@ export const amountRule = (decimals: number): string =>
 /** The fields of a form, as the API's `schema` takes them: the amount in base units. */
 export const bodyOfForm = <A, I>(
   schema: Schema.Schema<A, I>,
-  { amount, ...others }: Readonly<Record<string, string>>,
+  { amount, ...others }: { readonly amount?: string; readonly [name: string]: unknown },
   decimals: number
 ): Either.Either<A, ReadonlyArray<FieldProblem>> => {
   const units = amount === undefined ? undefined : baseUnitsOf(amount, decimals)

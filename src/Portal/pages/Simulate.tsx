@@ -1,5 +1,6 @@
 /** Payments of test money on local chains: paid, underpaid, overpaid, with the wrong token, on the wrong chain, left to expire; and reorgs. */
 import { Effect, Schema } from "effect"
+import type { Owner } from "../../Domain/Account.ts"
 import { ApiError, invalid } from "../../Domain/ApiError.ts"
 import { type ChainName, chainNames, chainTraits } from "../../Domain/Chain.ts"
 import { nativeToken, PaymentCurrency } from "../../Domain/Currency.ts"
@@ -21,7 +22,7 @@ import { Notice } from "../components/values.tsx"
 import { framedReply } from "../framedReply.tsx"
 import { givenOf } from "../query.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import type { ProofNeeded, Viewer } from "../Viewer.ts"
+import type { Viewer } from "../Viewer.ts"
 import { assetsOf, createByHand } from "./NewPayment.tsx"
 
 const section = "/simulate"
@@ -88,7 +89,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
   const reason = whyNot(viewer, chains)
   const path = pathOf(viewer, section)
   const locals = localsOf(chains)
-  const isLocal = (asset: string) => locals.some(({ name }) => asset.startsWith(`${name}/`))
+  const isLocal = (asset: string) => locals.some(({ name }) => asset.endsWith(`-${name}`))
   return framedReply(
     viewer,
     { section, title: "Simulate" },
@@ -188,12 +189,12 @@ const send = Effect.fnUntraced(
 /** Seconds until it is due: the shortest where it is to end unpaid. */
 const timeToPay = (scenario: Scenario): number => (scenario === "all" || scenario === "more" ? 3600 : 60)
 
-const make = Effect.fnUntraced(function* (viewer: Viewer, asset: string, scenario: Scenario) {
+const make = Effect.fnUntraced(function* (owner: Owner, actor: Actor, asset: string, scenario: Scenario) {
   const { chains } = yield* Settings
-  const [name = "", currency] = asset.split("/")
+  const [currency, name = ""] = asset.split("-")
   const local = localChainIn(chains, name)
   if (local === undefined || !isCurrency(currency)) return yield* wrong("asset", "must be one of the list")
-  return yield* createByHand(viewer, {
+  return yield* createByHand(owner, actor, {
     merchantRef: `simulated ${randomToken()}`,
     amount: smallAmounts[currency],
     ...{ currency, chain: local.name satisfies ChainName },
@@ -214,13 +215,13 @@ const pay = Effect.fnUntraced(function* (
 ) {
   if (scenario === "nothing") {
     if (id !== undefined) return yield* wrong("scenario", "must send something to a payment that there is")
-    return afterDone(viewer, `/payments/${(yield* make(viewer, asset, scenario)).id}`, "created")
+    return afterDone(viewer, `/payments/${(yield* make(viewer.owner, actor, asset, scenario)).id}`, "created")
   }
   const found = id === undefined ? undefined : yield* (yield* Payments).get(viewer.owner, id)
   if (id !== undefined && found === undefined) {
     return yield* wrong("payment", "must be the id of a payment of this account, in test mode")
   }
-  const payment = found?.payment ?? (yield* make(viewer, asset, scenario))
+  const payment = found?.payment ?? (yield* make(viewer.owner, actor, asset, scenario))
   yield* send(actor, payment, scenario)
   return afterDone(viewer, `/payments/${payment.id}`, "simulated")
 })
@@ -251,7 +252,7 @@ const posted =
   <A, I, R>(
     name: keyof Forms,
     schema: Schema.Schema<A, I>,
-    run: (viewer: Viewer, actor: Actor, given: A) => Effect.Effect<string, ApiError | ProofNeeded | StoreUnavailable, R>
+    run: (viewer: Viewer, actor: Actor, given: A) => Effect.Effect<string, ApiError | StoreUnavailable, R>
   ): PortalHandler<R | Settings> =>
   (viewer, { form }) =>
     Effect.flatMap(Settings, ({ chains }) => {
