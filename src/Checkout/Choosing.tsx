@@ -1,17 +1,26 @@
 /**
  * The page on which a payer chooses the token and the network for a price in fiat money: each is a button of one form. The
- * island moves to the top what was chosen last in this browser.
+ * island moves to the top what was chosen last in this browser. A posted choice makes the payment, and leads back to the page,
+ * which then says what to pay.
  */
+
+import { Effect, Schema } from "effect"
+import { formatUnits } from "viem"
 import { type ChainName, chainTraits, type Mode } from "../Domain/Chain.ts"
-import { decimalsOf, type PaymentCurrency } from "../Domain/Currency.ts"
+import { decimalsOf, decimalsOn, type PaymentCurrency } from "../Domain/Currency.ts"
+import { ChoiceName, chosenBy, type Invoice } from "../Domain/Invoice.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
+import type { PageRequest } from "../Http/PageHandler.ts"
+import { Invoices } from "../Invoices.ts"
 import { Disc } from "../Pages/marks.tsx"
-import { pageReply } from "../Pages/reply.tsx"
+import { errorPage, pageReply, seeOther } from "../Pages/reply.tsx"
+import { Settings } from "../Settings.ts"
+import type { StoreUnavailable } from "../Sql.ts"
 import { TimeLeft } from "./Asking.tsx"
 import { type CheckoutPageProps, Framed, renderFramed } from "./CheckoutPage.tsx"
 import { checkoutTexts, type Language } from "./languages.ts"
-import { mark, type RenderedPage } from "./RenderedPages.ts"
-import type { Worth } from "./readPayment.ts"
+import { mark, piecesAt, type RenderedPage } from "./RenderedPages.ts"
+import type { Stored, Unchosen, Worth } from "./readPayment.ts"
 import { fiatText } from "./wording.ts"
 
 /** What a payer can choose. */
@@ -115,3 +124,81 @@ export const endedPage = ({
     { frameAncestors }
   )
 }
+
+type Shown = Pick<ChoosingProps, "choice" | "language" | "look">
+
+/**
+ * Whether the page asks for a choice: nothing was chosen yet, or the rate of the last choice has expired without money, or
+ * the customer goes back to it while nothing was seen. `now` in Unix milliseconds.
+ */
+export const isChoosing = ({ invoice, payment }: Stored | Unchosen, goesBack: boolean, now: number): boolean =>
+  invoice?.status === "open" &&
+  now < invoice.expiresAt &&
+  (payment?.status !== "pending" || (goesBack && now < payment.expiresAt))
+
+const isChoice = Schema.is(ChoiceName)
+
+export const makeChoosing = Effect.gen(function* () {
+  const invoices = yield* Invoices
+  const { chains } = yield* Settings
+
+  /** `page`: its path. */
+  const show = Effect.fnUntraced(function* (
+    invoice: Invoice,
+    shown: Shown & Pick<ChoosingProps, "isRateExpired">,
+    page: string,
+    now: number
+  ) {
+    const { createdAt, expiresAt, mode, price } = invoice
+    const offers = (yield* invoices.offers(invoice)).map(({ chain, currency, fee, units }) => {
+      const decimals = decimalsOn(chains, { chain, mode }, currency) ?? decimalsOf[currency]
+      return { chain, currency, fee, amount: units === undefined ? undefined : formatUnits(units, decimals) }
+    })
+    const { document, headers } = renderChoosing({
+      ...{ ...shown, offers, price, mode, startsAt: createdAt, endsAt: expiresAt },
+      action: `${page}/choose?lang=${shown.language}`
+    })
+    return {
+      status: 200,
+      headers,
+      text: "",
+      bytes: piecesAt(document, now, expiresAt, shown.language)
+    } satisfies HttpReply
+  })
+
+  const choose = (
+    { account, id, mode }: Invoice,
+    page: string,
+    language: Language,
+    { body, requestId }: Pick<PageRequest, "body" | "requestId">
+  ): Effect.Effect<HttpReply, StoreUnavailable> => {
+    const choice = new URLSearchParams(body?.toString("utf8") ?? "").get("choice")
+    const back = `${page}?lang=${language}`
+    const again = Effect.succeed(seeOther(`${back}&choose`))
+    if (!isChoice(choice)) return again
+    return invoices.choose({ account, mode }, id, chosenBy(choice)).pipe(
+      Effect.as(seeOther(back)),
+      Effect.catchAll((error) => {
+        switch (error._tag) {
+          case "StoreUnavailable":
+            return error
+          case "InvoiceNotOpen":
+            return Effect.succeed(seeOther(back))
+          case "ChoiceUnpriced":
+          case "NotAChoice":
+            return again
+          default: {
+            const { headline, unavailable } = checkoutTexts[language]
+            const text = { lang: language, status: 503, title: headline.unavailable, text: unavailable }
+            return Effect.as(
+              Effect.logWarning("a customer's choice could not be made", error._tag),
+              errorPage("checkout", text, requestId)
+            )
+          }
+        }
+      })
+    )
+  }
+
+  return { show, choose }
+})

@@ -1,4 +1,4 @@
-import type { Texts } from "./Texts.ts"
+import type { Texts } from "./english.ts"
 
 export const spanish: Texts = {
   name: "Español",

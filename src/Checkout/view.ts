@@ -7,10 +7,9 @@ import { createHash } from "node:crypto"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { decimalsOf, decimalsOn, type NetworkTokens, type PaymentCurrency } from "../Domain/Currency.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
-import { isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
+import { type FailureReason, isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { counted } from "../Payments/statusMachine.ts"
-import type { FailedFor } from "./Texts.ts"
 
 /** Money that came and does not pay for its payment, as shown to the payer: by the payment's exceptions. */
 
@@ -145,7 +144,7 @@ export type CheckoutState =
   | { readonly kind: "paid"; readonly returnTo: string | undefined; readonly receipt: PaidReceipt }
   | { readonly kind: "expired" }
   | { readonly kind: "cancelled" }
-  | { readonly kind: "failed"; readonly reason: FailedFor; readonly receipt: PaidReceipt }
+  | { readonly kind: "failed"; readonly reason: Exclude<FailureReason, "cancelled">; readonly receipt: PaidReceipt }
 export type StateKind = CheckoutState["kind"]
 
 export interface CheckoutView {

@@ -3,8 +3,8 @@
 import { formatUnits, parseUnits } from "viem"
 import { chainTraits } from "../Domain/Chain.ts"
 import type { Fiat } from "../Domain/Currency.ts"
+import type { Texts } from "./english.ts"
 import { checkoutTexts, type Language } from "./languages.ts"
-import type { Texts } from "./Texts.ts"
 import { type CheckoutView, isTooLate, misplaced } from "./view.ts"
 
 /** Amounts as people write them, in their language. */

@@ -3,7 +3,7 @@
  * payment. The wallet shows what it signs; the page shows the hash that it got and links nowhere.
  */
 import { createStore, type EIP6963ProviderDetail } from "mipd"
-import type { WalletTexts } from "../Texts.ts"
+import type { Texts } from "../english.ts"
 import { announce } from "./keepCurrent.ts"
 
 /** The codes of https://eips.ethereum.org/EIPS/eip-1193 and, for a chain that the wallet does not know, EIP-3326. */
@@ -75,7 +75,7 @@ const say = (text: string): void => {
 }
 
 /** Has a wallet pay the request of an element. */
-const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, place: HTMLElement, t: WalletTexts) => {
+const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, place: HTMLElement, t: Texts["wallet"]) => {
   if (isAsking) return
   isAsking = true
   say(named(t.confirm, name))
@@ -93,7 +93,7 @@ const payWith = async ({ info: { name }, provider }: EIP6963ProviderDetail, plac
 
 /** Shows the wallets in an element, or the transaction already sent for its request. */
 const contentOf = (place: HTMLElement): ReadonlyArray<HTMLElement> => {
-  const t = JSON.parse(place.dataset["texts"] ?? "{}") as WalletTexts
+  const t = JSON.parse(place.dataset["texts"] ?? "{}") as Texts["wallet"]
   const hash = sent.get(askOf(place))
   if (hash !== undefined) {
     const line = element("p", `${t.sent} `)
@@ -127,7 +127,7 @@ const hideAsk = (place: HTMLElement): void => {
   if (!main || !heading) return
   heading.dataset["asked"] ??= heading.textContent ?? ""
   const isSent = sent.has(askOf(place))
-  const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as WalletTexts
+  const { waiting } = JSON.parse(place.dataset["texts"] ?? "{}") as Texts["wallet"]
   main.classList.toggle("sent", isSent)
   const { asked = "" } = heading.dataset
   heading.textContent = isSent ? waiting : asked
