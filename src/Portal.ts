@@ -22,10 +22,10 @@ import { OpenStreams } from "./Pages/OpenStreams.ts"
 import { type ErrorText, errorPage, seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { countOpen } from "./Payments/ExceptionListRepo.ts"
+import { refusedInFrame } from "./Portal/answers.tsx"
 import { ActLimit, csrfTokenOf, Desk, formLimits, hasCsrfToken, isSameOrigin, makeDesk } from "./Portal/Desk.ts"
-import { refusedInFrame } from "./Portal/framedReply.tsx"
+import { namedIn } from "./Portal/fields.ts"
 import { asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
-import { namedIn } from "./Portal/query.ts"
 import { doneTexts, type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
 import {
@@ -249,94 +249,96 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
         refusedInFrame(viewer, text, request.requestId)
       )
 
-    const accountPage = (request: PageRequest, signedIn: SignedIn | undefined, form: URLSearchParams) =>
-      Effect.gen(function* () {
-        if (signedIn === undefined) {
-          return request.method === "POST"
-            ? errorPage("portal", texts.signedOut, request.requestId)
-            : seeOther(signInPath(request))
-        }
-        const [account = "", mode = "", ...rest] = request.path.split("/").slice(3)
-        const owner = ownerOf(account, mode)
-        if (owner === undefined || !(yield* maySee(signedIn, owner.account))) {
-          return yield* refusal(request, signedIn, texts.notFound)
-        }
-        const refuse = (text: ErrorText) => refusal(request, signedIn, text, owner)
-        const method = isForPage(form) ? "GET" : request.method
-        const match = matchRoute(accountRoutes, method, rest.map((segment) => `/${segment}`).join(""))
-        if (match === undefined) return yield* refuse(texts.notFound)
-        if ("allow" in match) {
-          const headers = { allow: match.allow.join(", ") }
-          const text = `This page takes ${match.allow.join()}.`
-          return yield* refuse({ status: 405, title: "Not this way", text, headers })
-        }
-        const { person } = signedIn
-        const { params, route } = match
-        if (!mayAs(person.role, route.role)) return yield* refuse(texts.role)
-        if (request.method === "POST") {
-          const now = yield* Clock.currentTimeMillis
-          const until = forms.refusedUntil(person, now)
-          if (until !== undefined) return yield* refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
-          forms.count(person, now)
-        }
-        const query = new URLSearchParams(request.search)
-        const viewer = yield* viewerOf(signedIn, owner, namedIn(doneTexts, query.get("done")))
-        let typed = form
-        const isNeeded =
-          route.proof !== undefined && asksProof(route.proof, owner.mode, settings) && !(yield* isFresh(signedIn))
-        const needed = isNeeded ? { to: route.proof.to, owner } : undefined
-        if (needed !== undefined && isTooLong(form)) return yield* refuse(texts.longProof)
-        const asksFirst = method !== "POST" || bringsProof(desk, form)
-        if (needed !== undefined && asksFirst) {
-          const proof = yield* prove(desk, request, signedIn, needed, form)
-          if ("asks" in proof) return proof.asks
-          typed = proof.form
-        }
-        // The page is shown by a GET, so that it can be loaded again.
-        if (method !== request.method && request.method === "POST") {
-          return seeOther(request.search === "" ? request.path : `${request.path}?${request.search}`)
-        }
-        const isProven = needed === undefined || asksFirst
-        const reply = yield* route
-          .handle(isProven ? viewer : { ...viewer, actor: new ProofNeeded() }, {
-            ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
-          })
-          .pipe(
-            Effect.catchTag("ProofNeeded", (error) =>
-              needed === undefined ? Effect.die(error) : asking(desk, request, signedIn, needed, form)
-            )
+    const accountPage = Effect.fnUntraced(function* (
+      request: PageRequest,
+      signedIn: SignedIn | undefined,
+      form: URLSearchParams
+    ) {
+      if (signedIn === undefined) {
+        return request.method === "POST"
+          ? errorPage("portal", texts.signedOut, request.requestId)
+          : seeOther(signInPath(request))
+      }
+      const [account = "", mode = "", ...rest] = request.path.split("/").slice(3)
+      const owner = ownerOf(account, mode)
+      if (owner === undefined || !(yield* maySee(signedIn, owner.account))) {
+        return yield* refusal(request, signedIn, texts.notFound)
+      }
+      const refuse = (text: ErrorText) => refusal(request, signedIn, text, owner)
+      const method = isForPage(form) ? "GET" : request.method
+      const match = matchRoute(accountRoutes, method, rest.map((segment) => `/${segment}`).join(""))
+      if (match === undefined) return yield* refuse(texts.notFound)
+      if ("allow" in match) {
+        const headers = { allow: match.allow.join(", ") }
+        const text = `This page takes ${match.allow.join()}.`
+        return yield* refuse({ status: 405, title: "Not this way", text, headers })
+      }
+      const { person } = signedIn
+      const { params, route } = match
+      if (!mayAs(person.role, route.role)) return yield* refuse(texts.role)
+      if (request.method === "POST") {
+        const now = yield* Clock.currentTimeMillis
+        const until = forms.refusedUntil(person, now)
+        if (until !== undefined) return yield* refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
+        forms.count(person, now)
+      }
+      const query = new URLSearchParams(request.search)
+      const viewer = yield* viewerOf(signedIn, owner, namedIn(doneTexts, query.get("done")))
+      let typed = form
+      const isNeeded =
+        route.proof !== undefined && asksProof(route.proof, owner.mode, settings) && !(yield* isFresh(signedIn))
+      const needed = isNeeded ? { to: route.proof.to, owner } : undefined
+      if (needed !== undefined && isTooLong(form)) return yield* refuse(texts.longProof)
+      const asksFirst = method !== "POST" || bringsProof(desk, form)
+      if (needed !== undefined && asksFirst) {
+        const proof = yield* prove(desk, request, signedIn, needed, form)
+        if ("asks" in proof) return proof.asks
+        typed = proof.form
+      }
+      // The page is shown by a GET, so that it can be loaded again.
+      if (method !== request.method && request.method === "POST") {
+        return seeOther(request.search === "" ? request.path : `${request.path}?${request.search}`)
+      }
+      const isProven = needed === undefined || asksFirst
+      const reply = yield* route
+        .handle(isProven ? viewer : { ...viewer, actor: new ProofNeeded() }, {
+          ...{ params, query, form: typed, client: request.client, requestId: request.requestId }
+        })
+        .pipe(
+          Effect.catchTag("ProofNeeded", (error) =>
+            needed === undefined ? Effect.die(error) : asking(desk, request, signedIn, needed, form)
           )
-        return streamed(reply, signedIn, owner.account, route.role) ?? (yield* refuse(tooManyExports))
-      })
+        )
+      return streamed(reply, signedIn, owner.account, route.role) ?? (yield* refuse(tooManyExports))
+    })
 
-    const respond = (request: PageRequest) =>
-      Effect.gen(function* () {
-        const { client, headers, method, path, requestId, search } = request
-        const refuse = (text: ErrorText) => errorPage("portal", text, requestId)
-        if (!settings.portal.enabled) return refuse({ ...texts.notFound, onward: undefined })
-        if (settings.portal.allow.length > 0 && !isAllowed(client)) return refuse(texts.address)
-        const isPost = method === "POST"
-        const form = isPost ? readForm(request) : new URLSearchParams()
-        if (typeof form === "string") return refuse(texts[form])
-        if (isPost && !isSameOrigin(headers, desk.publicUrl)) return refuse(texts.forged)
-        const [, , room = "", token = "", ...more] = path.split("/")
-        if (room === "login" && more.length === 0) {
-          return yield* isPost ? recognising(request, login(desk, request, token)) : loginPage(desk, request, token)
-        }
-        if (path === signInRoute && isPost) return yield* recognising(request, signIn(desk, request, form))
-        const signedIn = yield* sessionOf(desk.cookie.read(headers))
-        if (signedIn !== undefined) request.recognised(signedIn.session.id)
-        if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
-        if (room === "a") return yield* accountPage(request, signedIn, form)
-        if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
-        if (path === signInRoute && signedIn === undefined) {
-          return yield* signInPage(desk, new URLSearchParams(search))
-        }
-        if (path !== "/portal" && path !== "/portal/" && path !== signInRoute) {
-          return signedIn === undefined ? refuse(texts.notFound) : yield* refusal(request, signedIn, texts.notFound)
-        }
-        return seeOther(signedIn === undefined ? signInRoute : pathOf({ owner: firstOwnerOf(signedIn, settings) }))
-      })
+    const respond = Effect.fnUntraced(function* (request: PageRequest) {
+      const { client, headers, method, path, requestId, search } = request
+      const refuse = (text: ErrorText) => errorPage("portal", text, requestId)
+      if (!settings.portal.enabled) return refuse({ ...texts.notFound, onward: undefined })
+      if (settings.portal.allow.length > 0 && !isAllowed(client)) return refuse(texts.address)
+      const isPost = method === "POST"
+      const form = isPost ? readForm(request) : new URLSearchParams()
+      if (typeof form === "string") return refuse(texts[form])
+      if (isPost && !isSameOrigin(headers, desk.publicUrl)) return refuse(texts.forged)
+      const [, , room = "", token = "", ...more] = path.split("/")
+      if (room === "login" && more.length === 0) {
+        return yield* isPost ? recognising(request, login(desk, request, token)) : loginPage(desk, request, token)
+      }
+      if (path === signInRoute && isPost) return yield* recognising(request, signIn(desk, request, form))
+      const signedIn = yield* sessionOf(desk.cookie.read(headers))
+      if (signedIn !== undefined) request.recognised(signedIn.session.id)
+      if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
+      if (room === "a") return yield* accountPage(request, signedIn, form)
+      if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
+      if (path === signInRoute && signedIn === undefined) {
+        return yield* signInPage(desk, new URLSearchParams(search))
+      }
+      if (path !== "/portal" && path !== "/portal/" && path !== signInRoute) {
+        return signedIn === undefined ? refuse(texts.notFound) : yield* refusal(request, signedIn, texts.notFound)
+      }
+      return seeOther(signedIn === undefined ? signInRoute : pathOf({ owner: firstOwnerOf(signedIn, settings) }))
+    })
 
     const room: PageRoom = (request) => Effect.provide(Effect.map(respond(request), kept), context)
     return room

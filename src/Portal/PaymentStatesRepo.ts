@@ -32,7 +32,10 @@ export const paymentStates = {
   },
   failed: { text: "Failed", from: byStatus("failed") }
 } as const
-export type PaymentState = keyof typeof paymentStates
+type PaymentState = keyof typeof paymentStates
+
+/** Whether a text names a state. */
+export const isState = (text: string): text is PaymentState => text !== "" && Object.hasOwn(paymentStates, text)
 
 /** How many payments of an owner are in each state. */
 export const countStates = (db: Db, { account, mode }: Owner) =>
@@ -47,17 +50,16 @@ export const countStates = (db: Db, { account, mode }: Owner) =>
   )
 
 /** The filter of a state's list; of those that the API has no status for, by their ids. */
-export const filterOfState = (db: Db, { account, mode }: Owner, state: PaymentState) =>
-  Effect.gen(function* () {
-    const filter: Pick<ListFilter, "cancelled" | "ids" | "status"> = {}
-    if (state === "") return filter
-    if (state === "cancelled") return { cancelled: true }
-    if (state === "expired") return { status: state, cancelled: false }
-    if (state === "pending" || state === "confirmed" || state === "failed") return { status: state }
-    const { from } = paymentStates[state]
-    const rows = yield* allRows<{ readonly id: PaymentId }>(db, `SELECT id FROM ${from} LIMIT ${mostOfState}`, [
-      account,
-      mode
-    ])
-    return { ids: rows.map(({ id }) => id) }
-  })
+export const filterOfState = Effect.fnUntraced(function* (db: Db, { account, mode }: Owner, state: PaymentState) {
+  const filter: Pick<ListFilter, "cancelled" | "ids" | "status"> = {}
+  if (state === "") return filter
+  if (state === "cancelled") return { cancelled: true }
+  if (state === "expired") return { status: state, cancelled: false }
+  if (state === "pending" || state === "confirmed" || state === "failed") return { status: state }
+  const { from } = paymentStates[state]
+  const rows = yield* allRows<{ readonly id: PaymentId }>(db, `SELECT id FROM ${from} LIMIT ${mostOfState}`, [
+    account,
+    mode
+  ])
+  return { ids: rows.map(({ id }) => id) }
+})

@@ -22,7 +22,7 @@ import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { blank, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
 import { csrfTokenOf, type DeskShape } from "./Desk.ts"
-import { Outside, PasskeyForm } from "./Outside.tsx"
+import { Outside, PasskeyForm } from "./Frame.tsx"
 
 const own = ["csrf", "proof_password", "proof_link", "proof_passkey", "proof_for"] as const
 

@@ -9,8 +9,7 @@ import { settingsRoutes } from "./pages/AccountSettings.tsx"
 import { accountRoutes } from "./pages/Accounts.tsx"
 import { auditRoutes } from "./pages/Audit.tsx"
 import { deliveryRoutes } from "./pages/Deliveries.tsx"
-import { exceptionRoutes } from "./pages/Exception.tsx"
-import { exceptionsRoutes } from "./pages/Exceptions.tsx"
+import { exceptionRoutes } from "./pages/Exceptions.tsx"
 import { healthRoutes } from "./pages/Health.tsx"
 import { homeRoutes } from "./pages/Home.tsx"
 import { invoiceRoutes } from "./pages/Invoices.tsx"
@@ -19,7 +18,6 @@ import { ledgerRoutes } from "./pages/Ledger.tsx"
 import { meRoutes } from "./pages/Me.tsx"
 import { newPaymentRoutes } from "./pages/NewPayment.tsx"
 import { paymentRoutes } from "./pages/Payment.tsx"
-import { paymentRefundRoutes } from "./pages/PaymentRefund.tsx"
 import { paymentsRoutes } from "./pages/Payments.tsx"
 import { peopleRoutes } from "./pages/People.tsx"
 import { priceRoutes } from "./pages/Prices.tsx"
@@ -66,8 +64,6 @@ export const routes = [
   ...newPaymentRoutes,
   ...invoiceRoutes,
   ...paymentRoutes,
-  ...paymentRefundRoutes,
-  ...exceptionsRoutes,
   ...exceptionRoutes,
   ...ledgerRoutes,
   ...simulateRoutes,

@@ -21,7 +21,7 @@ import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { type FormState, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
 import type { DeskShape, TooManySignIns } from "./Desk.ts"
-import { Outside, PasskeyForm } from "./Outside.tsx"
+import { Outside, PasskeyForm } from "./Frame.tsx"
 
 const origin = "http://portal.invalid"
 
@@ -67,47 +67,39 @@ const typedIn = (form: URLSearchParams) => {
 }
 
 /** @param form what was typed, and `next`: where to go on, if it is a page of the portal */
-export const signInPage = (desk: DeskShape, form: URLSearchParams, problem?: Problem) =>
-  Effect.gen(function* () {
-    const { account, name, next } = typedIn(form)
-    const of: FormState = { id: "sign-in", typed: new URLSearchParams({ account, name }), problems: [] }
-    const asksAccount = yield* AccountsRepo.areSeveral(yield* Reader)
-    const onward = next === undefined ? null : <input type="hidden" name="next" value={next} />
-    const options = desk.party && (yield* askOptions(desk.party, purpose))
-    return pageReply(
-      <Outside title="Sign in">
-        {problem === undefined ? null : <Notice tone="bad">{problem.text}</Notice>}
-        <form method="post" action="/portal/sign-in" class="fields">
-          {onward}
-          {asksAccount ? (
-            <TextField of={of} name="account" label="Account" hint="Its id, unless you are of the operator’s own." />
-          ) : null}
-          <TextField of={of} name="name" label="Sign-in name" autocomplete="username" required />
-          <TextField
-            of={of}
-            name="password"
-            label="Password"
-            type="password"
-            autocomplete="current-password"
-            required
-          />
-          <p class="actions">
-            <button type="submit">Sign in</button>
-          </p>
-        </form>
-        {options === undefined ? null : (
-          <PasskeyForm action="/portal/sign-in" does="get" options={options} submit="Sign in with a passkey">
-            {onward}
-          </PasskeyForm>
-        )}
-        <p class="hint">
-          The first time, and whenever you have lost these: whoever runs this tilld gives you a link that signs you in
-          once. <code>tilld login</code> prints it.
+export const signInPage = Effect.fnUntraced(function* (desk: DeskShape, form: URLSearchParams, problem?: Problem) {
+  const { account, name, next } = typedIn(form)
+  const of: FormState = { id: "sign-in", typed: new URLSearchParams({ account, name }), problems: [] }
+  const asksAccount = yield* AccountsRepo.areSeveral(yield* Reader)
+  const onward = next === undefined ? null : <input type="hidden" name="next" value={next} />
+  const options = desk.party && (yield* askOptions(desk.party, purpose))
+  return pageReply(
+    <Outside title="Sign in">
+      {problem === undefined ? null : <Notice tone="bad">{problem.text}</Notice>}
+      <form method="post" action="/portal/sign-in" class="fields">
+        {onward}
+        {asksAccount ? (
+          <TextField of={of} name="account" label="Account" hint="Its id, unless you are of the operator’s own." />
+        ) : null}
+        <TextField of={of} name="name" label="Sign-in name" autocomplete="username" required />
+        <TextField of={of} name="password" label="Password" type="password" autocomplete="current-password" required />
+        <p class="actions">
+          <button type="submit">Sign in</button>
         </p>
-      </Outside>,
-      { status: problem?.status ?? 200 }
-    )
-  })
+      </form>
+      {options === undefined ? null : (
+        <PasskeyForm action="/portal/sign-in" does="get" options={options} submit="Sign in with a passkey">
+          {onward}
+        </PasskeyForm>
+      )}
+      <p class="hint">
+        The first time, and whenever you have lost these: whoever runs this tilld gives you a link that signs you in
+        once. <code>tilld login</code> prints it.
+      </p>
+    </Outside>,
+    { status: problem?.status ?? 200 }
+  )
+})
 
 /** Begins a session for a person who has proven who they are; `also` is committed with it. */
 const enter = <E = never>(
@@ -140,25 +132,24 @@ const enter = <E = never>(
 /** Neither the name nor the password is said to be wrong. */
 class NotSignedIn extends Data.TaggedError("NotSignedIn") {}
 
-const byPassword = (desk: DeskShape, request: PageRequest, form: URLSearchParams) =>
-  Effect.gen(function* () {
-    const { account, name, next } = typedIn(form)
-    const realm = realmOf(Option.getOrUndefined(Schema.decodeOption(AccountId)(account.trim())))
-    const found = yield* PasswordsRepo.bySignInName(yield* Reader, realm, normalSignInName(name))
-    const claimant = yield* desk.claimantOf(request, found?.person)
-    const check = Effect.gen(function* () {
-      const isRight = yield* desk.hasher.verify(form.get("password") ?? "", claimant, found)
-      if (isRight && found !== undefined && found.person.disabledAt === undefined) {
-        const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
-        return yield* enter<PasswordReplaced>(desk, request, entering)
-      }
-      if (found !== undefined) {
-        yield* desk.noteRefused(found.person, request, { act: "portal login refused", by: "password" })
-      }
-      return yield* new NotSignedIn()
-    })
-    return yield* desk.guess(request, claimant, check)
+const byPassword = Effect.fnUntraced(function* (desk: DeskShape, request: PageRequest, form: URLSearchParams) {
+  const { account, name, next } = typedIn(form)
+  const realm = realmOf(Option.getOrUndefined(Schema.decodeOption(AccountId)(account.trim())))
+  const found = yield* PasswordsRepo.bySignInName(yield* Reader, realm, normalSignInName(name))
+  const claimant = yield* desk.claimantOf(request, found?.person)
+  const check = Effect.gen(function* () {
+    const isRight = yield* desk.hasher.verify(form.get("password") ?? "", claimant, found)
+    if (isRight && found !== undefined && found.person.disabledAt === undefined) {
+      const entering = { person: found.person, by: "password", next, also: stillSet(found) } as const
+      return yield* enter<PasswordReplaced>(desk, request, entering)
+    }
+    if (found !== undefined) {
+      yield* desk.noteRefused(found.person, request, { act: "portal login refused", by: "password" })
+    }
+    return yield* new NotSignedIn()
   })
+  return yield* desk.guess(request, claimant, check)
+})
 
 const byPasskey = (desk: DeskShape, request: PageRequest, form: URLSearchParams, party: RelyingParty) => {
   const check = Effect.gen(function* () {
@@ -189,11 +180,10 @@ export const signIn = (desk: DeskShape, request: PageRequest, form: URLSearchPar
 }
 
 /** Ends the session. What the browser still shows of it is not to be shown again. */
-export const leave = (desk: DeskShape, signedIn: SignedIn | undefined) =>
-  Effect.gen(function* () {
-    if (signedIn !== undefined) yield* signOut(signedIn)
-    return seeOther("/portal/sign-in", { "set-cookie": desk.cookie.clear, "clear-site-data": '"cache"' })
-  })
+export const leave = Effect.fnUntraced(function* (desk: DeskShape, signedIn: SignedIn | undefined) {
+  if (signedIn !== undefined) yield* signOut(signedIn)
+  return seeOther("/portal/sign-in", { "set-cookie": desk.cookie.clear, "clear-site-data": '"cache"' })
+})
 
 /** One-time links: a page with a button, since programs that look at links (mail filters, chats) would use up a GET. */
 
@@ -206,20 +196,19 @@ const refusals: Readonly<Record<LinkRefused["reason"], string>> = {
   disabled: "This person may not sign in any more."
 }
 
-const refused = (request: PageRequest, token: string, { reason }: LinkRefused) =>
-  Effect.gen(function* () {
-    yield* noteRefusal(token, request.client)
-    return errorPage(
-      "portal",
-      {
-        status: reason === "unknown" ? 404 : 410,
-        title: "This link signs nobody in",
-        text: `${refusals[reason]} Ask for another one: tilld login prints it. Whoever has a password or a passkey signs in without.`,
-        onward: toSignIn
-      },
-      request.requestId
-    )
-  })
+const refused = Effect.fnUntraced(function* (request: PageRequest, token: string, { reason }: LinkRefused) {
+  yield* noteRefusal(token, request.client)
+  return errorPage(
+    "portal",
+    {
+      status: reason === "unknown" ? 404 : 410,
+      title: "This link signs nobody in",
+      text: `${refusals[reason]} Ask for another one: tilld login prints it. Whoever has a password or a passkey signs in without.`,
+      onward: toSignIn
+    },
+    request.requestId
+  )
+})
 
 /** Looks at a link or uses it. */
 const attempt = (

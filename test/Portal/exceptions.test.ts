@@ -1,6 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
-import { exceptionRoutes } from "../../src/Portal/pages/Exception.tsx"
+import { exceptionRoutes } from "../../src/Portal/pages/Exceptions.tsx"
 import { storeLateMoney } from "../lib/exceptions.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { execute, rows } from "../lib/store.ts"

@@ -6,6 +6,7 @@ import { type ComponentChildren, createContext } from "preact"
 import { useContext } from "preact/hooks"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
+import { Mark } from "../../Pages/marks.tsx"
 
 /** A form's fields as they were typed, and what is wrong with them. */
 export interface FormState {
@@ -28,7 +29,7 @@ const fieldId = ({ id }: FormState, name: string): string => `${id}-${name}`
 const problemOf = ({ problems }: FormState, name: string) => problems.find(({ path }) => path === name)?.message
 
 /** What a form's fields are called, for the summary of its problems. */
-export type Labels = Readonly<Record<string, string>>
+type Labels = Readonly<Record<string, string>>
 
 /** The form around a field, and what its fields are called. */
 const Around = createContext<{ readonly of: FormState; readonly labels: Labels }>({ of: blank(""), labels: {} })
@@ -305,4 +306,39 @@ export const Confirm = ({ back, id, ...form }: ConfirmProps) => (
       <a href={back}>Keep it</a>
     </p>
   </PostForm>
+)
+
+interface ChipsProps {
+  readonly label: string
+  /** A count is of what the list has with the value. */
+  readonly options: ReadonlyArray<readonly [value: string, text: string, count?: string | undefined]>
+  readonly chosen: string | undefined
+  /** The list with a value of this filter; with none for "". */
+  readonly hrefOf: (value: string) => string
+}
+
+/** One filter of a list, applied at once: each value is a link, and the chosen one leads back to the list without it. */
+export const Chips = ({ chosen, hrefOf, label, options }: ChipsProps) => (
+  <ul class="chips" aria-label={label}>
+    {options.map(([value, text, count]) =>
+      value === chosen ? (
+        <li key={value}>
+          <a aria-current="true" href={hrefOf("")}>
+            {[text, count].join(" ").trim()}
+            {value === "" ? null : (
+              <>
+                {" "}
+                <Mark of="cross" />
+                <span class="visually-hidden">: take away</span>
+              </>
+            )}
+          </a>
+        </li>
+      ) : (
+        <li key={value}>
+          <a href={hrefOf(value)}>{[text, count].join(" ").trim()}</a>
+        </li>
+      )
+    )}
+  </ul>
 )

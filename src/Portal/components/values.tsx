@@ -7,7 +7,42 @@ import { isLess } from "../../Domain/Quote.ts"
 import { iso } from "../../lib/moment.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
 import { Disc, Mark } from "../../Pages/marks.tsx"
-import { CopyText } from "./CopyText.tsx"
+
+interface CopyTextProps {
+  readonly text: string
+  /** What is shown of it; the text as code unless given. */
+  readonly children?: ComponentChildren
+}
+
+const CopyButton = ({ text }: Pick<CopyTextProps, "text">) => (
+  <button type="button" data-copy={text} aria-live="polite" hidden>
+    <Mark of="copy" /> Copy
+  </button>
+)
+
+/** An id, a hash or a link, with a button that copies it where scripts run. */
+export const CopyText = ({ children, text }: CopyTextProps) => (
+  <span class="copy-text">
+    {children ?? <code>{text}</code>} <CopyButton text={text} />
+  </span>
+)
+
+interface CopyFieldProps {
+  /** Unique on the page. */
+  readonly id: string
+  readonly label: string
+  readonly value: string
+}
+
+/** A text to take away: selectable, and with a button that copies it where scripts run. */
+export const CopyField = ({ id, label, value }: CopyFieldProps) => (
+  <div class="field copy">
+    <label for={id}>{label}</label>
+    <input id={id} type="text" class="secret" readOnly value={value} autocomplete="off" spellcheck={false} />
+    <CopyButton text={value} />
+    <span class="hint" />
+  </div>
+)
 
 const grouped = new Intl.NumberFormat("en-US")
 
@@ -25,7 +60,7 @@ export const fiatText = (amount: string, currency: Fiat = "USD"): string =>
 /** Whether an amount in base units was more likely meant in whole tokens, by its worth in USD. */
 export const isTiny = (worth: string | undefined): boolean => worth !== undefined && isLess(worth, "0.01")
 
-export interface MoneyProps {
+interface MoneyProps {
   /** Base units. */
   readonly amount: bigint
   readonly currency: string
@@ -78,7 +113,7 @@ export const Status = ({ of, tone = statusTones[of] ?? "neutral" }: { readonly o
   <span class={`badge ${tone}`}>{of.replaceAll("_", " ")}</span>
 )
 
-export interface NoticeProps {
+interface NoticeProps {
   readonly tone: Tone
   /** It answers a form: the page begins there, also for who hears it. */
   readonly isAnswer?: boolean
@@ -107,7 +142,7 @@ export const Unplaced = ({ of = [] }: { readonly of?: ReadonlyArray<FieldProblem
   </>
 )
 
-export interface OnChainProps {
+interface OnChainProps {
   /** A transaction's hash, or an address. */
   readonly value: string
   readonly kind: "tx" | "address"

@@ -11,10 +11,9 @@ import { audited } from "../../Operations/auditLog.ts"
 import { logoReply, pageReply, seeOther } from "../../Pages/reply.tsx"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { act, actOn } from "../act.ts"
+import { act, actOn, missing } from "../answers.tsx"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Frame } from "../Frame.tsx"
-import { missing } from "../framedReply.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -170,16 +169,15 @@ const settingsReply = (props: PageProps, status = 200) =>
   Effect.map(Settings, ({ rates }) => pageReply(<SettingsPage {...props} on={rates.currencies} />, { status }))
 
 /** What was uploaded, for the preview; or what the operator has. */
-const showLogo: PortalHandler<Reader | Settings> = (viewer) =>
-  Effect.gen(function* () {
-    const { account } = viewer.owner
-    const { logo } = yield* shopOf(yield* Reader, account)
-    if (logo === undefined) return missing(viewer, "/settings", "logo")
-    return yield* readLogo(account, logo).pipe(
-      Effect.map((bytes) => logoReply(logo, bytes)),
-      Effect.catchTag("ShopRefused", () => Effect.succeed(missing(viewer, "/settings", "logo")))
-    )
-  })
+const showLogo: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (viewer) {
+  const { account } = viewer.owner
+  const { logo } = yield* shopOf(yield* Reader, account)
+  if (logo === undefined) return missing(viewer, "/settings", "logo")
+  return yield* readLogo(account, logo).pipe(
+    Effect.map((bytes) => logoReply(logo, bytes)),
+    Effect.catchTag("ShopRefused", () => Effect.succeed(missing(viewer, "/settings", "logo")))
+  )
+})
 
 const saved = (viewer: Viewer) => seeOther(afterDone(viewer, "/settings", "settings"))
 

@@ -18,12 +18,11 @@ import type { Secrets } from "../../Secrets.ts"
 import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { act } from "../act.ts"
+import { aboutOne, act, framedReply } from "../answers.tsx"
 import { blank, type FormState, Hidden, PostForm, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { aboutOne, framedReply } from "../framedReply.tsx"
-import { pageSize, textOf, withQuery } from "../query.ts"
+import { pageSize, textOf, withQuery } from "../fields.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -105,29 +104,28 @@ const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewe
   </PostForm>
 )
 
-const list: PortalHandler<Needs> = (viewer, { query }) =>
-  Effect.gen(function* () {
-    const accounts = yield* Accounts
-    const settings = yield* Settings
-    const after = textOf(query, "after") || undefined
-    const found = yield* accounts.list({ after, limit: pageSize + 1 })
-    const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
-    const here = pathOf(viewer, "/accounts")
-    const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
-    return framedReply(
-      viewer,
-      { section: "/accounts", title: "Accounts", action: { href: `${here}/new`, text: "Create an account" } },
-      <>
-        <AccountTable
-          viewer={viewer}
-          accounts={found.slice(0, pageSize)}
-          configured={configuredLimits(settings)}
-          usages={new Map(usages.map((usage) => [usage.account, usage]))}
-        />
-        <Paging first={after && here} next={last && withQuery(here, { after: last })} />
-      </>
-    )
-  })
+const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query }) {
+  const accounts = yield* Accounts
+  const settings = yield* Settings
+  const after = textOf(query, "after") || undefined
+  const found = yield* accounts.list({ after, limit: pageSize + 1 })
+  const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
+  const here = pathOf(viewer, "/accounts")
+  const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
+  return framedReply(
+    viewer,
+    { section: "/accounts", title: "Accounts", action: { href: `${here}/new`, text: "Create an account" } },
+    <>
+      <AccountTable
+        viewer={viewer}
+        accounts={found.slice(0, pageSize)}
+        configured={configuredLimits(settings)}
+        usages={new Map(usages.map((usage) => [usage.account, usage]))}
+      />
+      <Paging first={after && here} next={last && withQuery(here, { after: last })} />
+    </>
+  )
+})
 
 const termLabels = { quota: "It may store", perMinute: "Requests a minute", perHour: "Requests an hour" }
 
@@ -162,22 +160,21 @@ const termsOf = ({ terms: { perHour, perMinute, quotaBytes } }: Account): FormSt
     perHour: String(perHour ?? "")
   })
 
-const termsPage = (viewer: Viewer, account: Account, of: FormState) =>
-  Effect.gen(function* () {
-    const { quotaBytes } = (yield* Settings).accounts
-    const usage = yield* UsageRepo.of(yield* Reader, account.id, quotaBytes)
-    return framedReply(
-      viewer,
-      { section: "/accounts", title: account.name },
-      <>
-        <p>
-          <code>{account.id}</code> has stored {storedText(usage)}.
-        </p>
-        <TermsForm id={account.id} of={of} viewer={viewer} />
-      </>,
-      of.problems.length > 0 ? 422 : 200
-    )
-  })
+const termsPage = Effect.fnUntraced(function* (viewer: Viewer, account: Account, of: FormState) {
+  const { quotaBytes } = (yield* Settings).accounts
+  const usage = yield* UsageRepo.of(yield* Reader, account.id, quotaBytes)
+  return framedReply(
+    viewer,
+    { section: "/accounts", title: account.name },
+    <>
+      <p>
+        <code>{account.id}</code> has stored {storedText(usage)}.
+      </p>
+      <TermsForm id={account.id} of={of} viewer={viewer} />
+    </>,
+    of.problems.length > 0 ? 422 : 200
+  )
+})
 
 const ofAccount = aboutOne("/accounts", "account", (_, id) =>
   Effect.flatMap(Reader, (reader) => AccountsRepo.byId(reader, id))

@@ -6,12 +6,11 @@ import * as AuditRepo from "../../Operations/AuditRepo.ts"
 import { isClaimed } from "../../Operations/auditLog.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
-import { Chips } from "../components/Chips.tsx"
+import { type CsvColumns, csvPieces, csvReply, fileReply, framedReply, linePieces, listed } from "../answers.tsx"
+import { Chips } from "../components/Form.tsx"
 import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { framedReply } from "../framedReply.tsx"
-import { type CsvColumns, csvPieces, csvReply, fileReply, linePieces, listed } from "../listed.tsx"
-import { textOf, withQuery } from "../query.ts"
+import { textOf, withQuery } from "../fields.ts"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
@@ -93,55 +92,54 @@ const detailOf = ({ detail }: AuditRepo.AuditEntry): string => {
     .join(", ")
 }
 
-const show = (viewer: Viewer, { query }: PortalRequest) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const path = pathOf(viewer, "/audit")
-    const only = textOf(query, "only")
-    const { paging, rows } = yield* listed(viewer, {
-      ...{ path: "/audit", query, filters: { only } },
-      placeOf: ({ at, sequence }: AuditRepo.AuditEntry) => ({ createdAt: at, sequence }),
-      read: (before, limit) => AuditRepo.list(reader, { ...filterOf(viewer, only), before: before?.sequence, limit })
-    })
-    return framedReply(
-      viewer,
-      { section: "/audit", title: "Audit log" },
-      <>
-        <Chips
-          label="Acts"
-          options={[["access", "who was given access"]]}
-          chosen={only}
-          hrefOf={(value) => withQuery(path, { only: value })}
-        />
-        {rows === undefined ? null : (
-          <Table
-            caption="Newest first. “Claimed” is the name that a user of the command line gave"
-            empty="Nobody has done anything yet."
-            rows={rows}
-            keyOf={({ sequence }) => String(sequence)}
-            columns={[
-              { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
-              { name: "Time", cell: ({ at }) => <Time at={at} /> },
-              {
-                name: "Who",
-                cell: ({ via, who }) => (
-                  <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
-                )
-              },
-              { name: "Via", cell: ({ via }) => via },
-              { name: "Account", cell: (entry) => whose(entry) || "–" },
-              { name: "Detail", cell: detailOf }
-            ]}
-          />
-        )}
-        <p>
-          <a href={`${path}.csv`}>Export as CSV</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
-        </p>
-        {paging}
-      </>,
-      rows === undefined ? 400 : 200
-    )
+const show = Effect.fnUntraced(function* (viewer: Viewer, { query }: PortalRequest) {
+  const reader = yield* Reader
+  const path = pathOf(viewer, "/audit")
+  const only = textOf(query, "only")
+  const { paging, rows } = yield* listed(viewer, {
+    ...{ path: "/audit", query, filters: { only } },
+    placeOf: ({ at, sequence }: AuditRepo.AuditEntry) => ({ createdAt: at, sequence }),
+    read: (before, limit) => AuditRepo.list(reader, { ...filterOf(viewer, only), before: before?.sequence, limit })
   })
+  return framedReply(
+    viewer,
+    { section: "/audit", title: "Audit log" },
+    <>
+      <Chips
+        label="Acts"
+        options={[["access", "who was given access"]]}
+        chosen={only}
+        hrefOf={(value) => withQuery(path, { only: value })}
+      />
+      {rows === undefined ? null : (
+        <Table
+          caption="Newest first. “Claimed” is the name that a user of the command line gave"
+          empty="Nobody has done anything yet."
+          rows={rows}
+          keyOf={({ sequence }) => String(sequence)}
+          columns={[
+            { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
+            { name: "Time", cell: ({ at }) => <Time at={at} /> },
+            {
+              name: "Who",
+              cell: ({ via, who }) => (
+                <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
+              )
+            },
+            { name: "Via", cell: ({ via }) => via },
+            { name: "Account", cell: (entry) => whose(entry) || "–" },
+            { name: "Detail", cell: detailOf }
+          ]}
+        />
+      )}
+      <p>
+        <a href={`${path}.csv`}>Export as CSV</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
+      </p>
+      {paging}
+    </>,
+    rows === undefined ? 400 : 200
+  )
+})
 
 /** All acts, newest first. */
 const acts = (reader: Db, viewer: Viewer) => (after: AuditRepo.AuditEntry | undefined, limit: number) =>

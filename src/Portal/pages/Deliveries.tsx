@@ -17,12 +17,10 @@ import { redeliverOne, redeliverRange } from "../../Webhooks/deliveryOperations.
 import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
-import { act, actOn } from "../act.ts"
+import { act, actOn, framedReply, listed, missing } from "../answers.tsx"
 import { blank, type FormState } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
-import { framedReply, missing } from "../framedReply.tsx"
-import { listed } from "../listed.tsx"
-import { textOf, withQuery } from "../query.ts"
+import { textOf, withQuery } from "../fields.ts"
 import { formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
@@ -40,48 +38,47 @@ import {
 
 type Needs = Accounts | DeliveryBell | Reader | Secrets | Settings | Writer
 
-const list: PortalHandler<Needs> = (viewer, { query }) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
-    const read = readFilters(query)
-    const problems = Either.isLeft(read) ? read.left : []
-    const chosen: ReadFilters = Either.getOrElse(read, () => ({}))
-    const fields = filterFields(query)
-    const selections = (chosen.status === undefined ? DeliveryStatus.literals : [chosen.status]).map((status) =>
-      selectionOf(viewer, query, chosen, status)
-    )
-    const page = yield* listed(viewer, {
-      ...{ path: "/deliveries", query, filters: fields },
-      placeOf: (delivery: LogRepo.LoggedDelivery) => delivery,
-      read: (before, limit) =>
-        problems.length > 0 ? Effect.succeed([]) : LogRepo.list(reader, selections, limit, before)
-    })
-    return framedReply(
-      viewer,
-      { section: "/deliveries", title: "Deliveries", isLive: page.isFirst },
-      <>
-        <Outcome of={query} />
-        <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
-        {page.rows === undefined ? null : (
-          <DeliveryList
-            viewer={viewer}
-            id="all"
-            caption="Deliveries, newest first"
-            deliveries={page.rows}
-            empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
-          />
-        )}
-        {page.paging}
-        {mayAs(viewer.role, "admin") ? (
-          <p>
-            <a href={pathOf(viewer, "/deliveries/resend-range")}>Send a range again</a>
-          </p>
-        ) : null}
-      </>,
-      problems.length > 0 ? 422 : page.rows === undefined ? 400 : 200
-    )
+const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query }) {
+  const reader = yield* Reader
+  const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
+  const read = readFilters(query)
+  const problems = Either.isLeft(read) ? read.left : []
+  const chosen: ReadFilters = Either.getOrElse(read, () => ({}))
+  const fields = filterFields(query)
+  const selections = (chosen.status === undefined ? DeliveryStatus.literals : [chosen.status]).map((status) =>
+    selectionOf(viewer, query, chosen, status)
+  )
+  const page = yield* listed(viewer, {
+    ...{ path: "/deliveries", query, filters: fields },
+    placeOf: (delivery: LogRepo.LoggedDelivery) => delivery,
+    read: (before, limit) =>
+      problems.length > 0 ? Effect.succeed([]) : LogRepo.list(reader, selections, limit, before)
   })
+  return framedReply(
+    viewer,
+    { section: "/deliveries", title: "Deliveries", isLive: page.isFirst },
+    <>
+      <Outcome of={query} />
+      <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
+      {page.rows === undefined ? null : (
+        <DeliveryList
+          viewer={viewer}
+          id="all"
+          caption="Deliveries, newest first"
+          deliveries={page.rows}
+          empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
+        />
+      )}
+      {page.paging}
+      {mayAs(viewer.role, "admin") ? (
+        <p>
+          <a href={pathOf(viewer, "/deliveries/resend-range")}>Send a range again</a>
+        </p>
+      ) : null}
+    </>,
+    problems.length > 0 ? 422 : page.rows === undefined ? 400 : 200
+  )
+})
 
 type Result = "ordered" | "due" | "refused"
 
@@ -107,22 +104,21 @@ const Outcome = ({ of }: { readonly of: URLSearchParams }) => {
   )
 }
 
-const one: PortalHandler<Needs> = (viewer, { params, query }) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const delivery = yield* LogRepo.ofOwner(reader, viewer.owner, params.id ?? "")
-    if (delivery === undefined) return missing(viewer, "/deliveries", "delivery")
-    const body = yield* bodyOf(reader, viewer.owner, delivery.event)
-    const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
-    return framedReply(
-      viewer,
-      { section: "/deliveries", title: `Delivery of ${delivery.kind}`, isLive: true },
-      <>
-        <Outcome of={query} />
-        <OneDelivery viewer={viewer} of={delivery} body={body} endpoints={endpoints} />
-      </>
-    )
-  })
+const one: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { params, query }) {
+  const reader = yield* Reader
+  const delivery = yield* LogRepo.ofOwner(reader, viewer.owner, params.id ?? "")
+  if (delivery === undefined) return missing(viewer, "/deliveries", "delivery")
+  const body = yield* bodyOf(reader, viewer.owner, delivery.event)
+  const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
+  return framedReply(
+    viewer,
+    { section: "/deliveries", title: `Delivery of ${delivery.kind}`, isLive: true },
+    <>
+      <Outcome of={query} />
+      <OneDelivery viewer={viewer} of={delivery} body={body} endpoints={endpoints} />
+    </>
+  )
+})
 
 /** Most deliveries that one form sends again: as many as a page can have. */
 const mostChosen = 100
@@ -150,19 +146,18 @@ const refusals = (viewer: Viewer) => ({
   NotFound: () => gone(viewer)
 })
 
-const resendOne: PortalHandler<Needs> = (viewer, { form, params: { id = "" } }) =>
-  Effect.gen(function* () {
-    const found = yield* LogRepo.ofOwner(yield* Reader, viewer.owner, id)
-    if (found === undefined || !(yield* isTarget(viewer, textOf(form, "to")))) return gone(viewer)
-    const done = (delivery: string, result: Result) =>
-      seeOther(withQuery(pathOf(viewer, `/deliveries/${delivery}`), { [result]: "1" }))
-    return yield* act(viewer, redeliverOne, {
-      ...{ form, fields: ["to"], given: { id } },
-      done: (ordered) => done(ordered.id, ordered.result),
-      refused: () => gone(viewer),
-      on: { ...refusals(viewer), RedeliveryRefused: () => done(id, "refused") }
-    })
+const resendOne: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { form, params: { id = "" } }) {
+  const found = yield* LogRepo.ofOwner(yield* Reader, viewer.owner, id)
+  if (found === undefined || !(yield* isTarget(viewer, textOf(form, "to")))) return gone(viewer)
+  const done = (delivery: string, result: Result) =>
+    seeOther(withQuery(pathOf(viewer, `/deliveries/${delivery}`), { [result]: "1" }))
+  return yield* act(viewer, redeliverOne, {
+    ...{ form, fields: ["to"], given: { id } },
+    done: (ordered) => done(ordered.id, ordered.result),
+    refused: () => gone(viewer),
+    on: { ...refusals(viewer), RedeliveryRefused: () => done(id, "refused") }
   })
+})
 
 /** Orders deliveries of the viewer's again; how many came to what. */
 const orderAll = Effect.fnUntraced(function* ({ owner }: Viewer, ids: ReadonlyArray<string>, caller: Caller) {
@@ -191,72 +186,70 @@ const resendChosen: PortalHandler<Needs> = (viewer, { form }) =>
     on: refusals(viewer)
   })
 
-const rangePage = (viewer: Viewer, of: FormState, status?: number) =>
-  Effect.gen(function* () {
-    const endpoints = yield* EndpointsRepo.list(yield* Reader, viewer.owner)
-    return framedReply(
-      viewer,
-      { section: "/deliveries", title: "Send a range again" },
-      <RangeForm viewer={viewer} endpoints={endpoints} of={of} />,
-      status
-    )
-  })
+const rangePage = Effect.fnUntraced(function* (viewer: Viewer, of: FormState, status?: number) {
+  const endpoints = yield* EndpointsRepo.list(yield* Reader, viewer.owner)
+  return framedReply(
+    viewer,
+    { section: "/deliveries", title: "Send a range again" },
+    <RangeForm viewer={viewer} endpoints={endpoints} of={of} />,
+    status
+  )
+})
 
 const sumIn = (form: URLSearchParams): Progress => {
   const count = (name: string) => (/^\d{1,9}$/.test(textOf(form, name)) ? Number(textOf(form, name)) : 0)
   return { ordered: count("ordered"), due: count("due"), refused: count("refused") }
 }
 
-const resendRange: PortalHandler<Needs> = (viewer, { form }) =>
-  Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const to = textOf(form, "to")
-    const read = (yield* isTarget(viewer, to))
-      ? readFilters(form)
-      : Either.left([{ path: "to", message: "must be one of the endpoints" }])
-    const cursors = makeCursors(yield* Secrets)
-    const run = Effect.fnUntraced(function* (filters: ReadFilters, caller: Caller) {
-      // Deliveries that this adds, with `to`, are not of the range: it ends where it was begun, in every part.
-      const { started = now, status = "failing" } = filters
-      const until = Math.min(filters.until ?? Number.POSITIVE_INFINITY, started, now)
-      const fields = { ...filterFields(form), status, payment: "", to }
-      const name = JSON.stringify(["portal redelivery", fields, started])
-      const endpoint = textOf(form, "endpoint")
-      const range = {
-        ...viewer.owner,
-        ...{ status, since: { at: filters.from ?? 0 }, until: { at: until } },
-        ...(endpoint === "" ? {} : { endpoint }),
-        ...(to === "" ? {} : { to: EndpointId.make(to, true) })
-      }
-      const sum = { ...sumIn(form) }
-      let after = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
-      for (let page = 0; page < pagesAtOnce; page++) {
-        const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
-        const done = yield* carryOut(redeliverRange, part, caller)
-        after = "next" in done ? done.next : undefined
-        sum.ordered += done.ordered
-        sum.due += done.due
-        sum.refused += done.refused
-        if (after === undefined) break
-      }
-      const next = after && {
-        ...fields,
-        ...{ cursor: cursors.encode(after, viewer.owner, name), started: iso(started) },
-        ...Struct.map(sum, String)
-      }
-      return { sum, next }
-    })
-    return yield* actOn(viewer, read, run, {
-      done: ({ next, sum }) =>
-        framedReply(
-          viewer,
-          { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
-          <ProgressView viewer={viewer} progress={sum} next={next} />
-        ),
-      refused: (problems) => rangePage(viewer, { id: "range", typed: form, problems }, 422),
-      on: { ...refusals(viewer), UnknownAccount: () => gone(viewer), RedeliveryRefused: () => gone(viewer) }
-    })
+const resendRange: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { form }) {
+  const now = yield* Clock.currentTimeMillis
+  const to = textOf(form, "to")
+  const read = (yield* isTarget(viewer, to))
+    ? readFilters(form)
+    : Either.left([{ path: "to", message: "must be one of the endpoints" }])
+  const cursors = makeCursors(yield* Secrets)
+  const run = Effect.fnUntraced(function* (filters: ReadFilters, caller: Caller) {
+    // Deliveries that this adds, with `to`, are not of the range: it ends where it was begun, in every part.
+    const { started = now, status = "failing" } = filters
+    const until = Math.min(filters.until ?? Number.POSITIVE_INFINITY, started, now)
+    const fields = { ...filterFields(form), status, payment: "", to }
+    const name = JSON.stringify(["portal redelivery", fields, started])
+    const endpoint = textOf(form, "endpoint")
+    const range = {
+      ...viewer.owner,
+      ...{ status, since: { at: filters.from ?? 0 }, until: { at: until } },
+      ...(endpoint === "" ? {} : { endpoint }),
+      ...(to === "" ? {} : { to: EndpointId.make(to, true) })
+    }
+    const sum = { ...sumIn(form) }
+    let after = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
+    for (let page = 0; page < pagesAtOnce; page++) {
+      const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
+      const done = yield* carryOut(redeliverRange, part, caller)
+      after = "next" in done ? done.next : undefined
+      sum.ordered += done.ordered
+      sum.due += done.due
+      sum.refused += done.refused
+      if (after === undefined) break
+    }
+    const next = after && {
+      ...fields,
+      ...{ cursor: cursors.encode(after, viewer.owner, name), started: iso(started) },
+      ...Struct.map(sum, String)
+    }
+    return { sum, next }
   })
+  return yield* actOn(viewer, read, run, {
+    done: ({ next, sum }) =>
+      framedReply(
+        viewer,
+        { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
+        <ProgressView viewer={viewer} progress={sum} next={next} />
+      ),
+    refused: (problems) => rangePage(viewer, { id: "range", typed: form, problems }, 422),
+    on: { ...refusals(viewer), UnknownAccount: () => gone(viewer), RedeliveryRefused: () => gone(viewer) }
+  })
+})
 
 export const deliveryRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/deliveries", role: "viewer", handle: list },

@@ -9,11 +9,9 @@ import { Moment } from "../../lib/moment.ts"
 import { cut } from "../../lib/text.ts"
 import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
-import { bodyOfForm } from "../components/amountField.ts"
-import { Chips } from "../components/Chips.tsx"
-import { CopyText } from "../components/CopyText.tsx"
 import {
   blank,
+  Chips,
   FilterProblems,
   Filters,
   type FormState,
@@ -23,8 +21,8 @@ import {
   TextField
 } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Status, Time } from "../components/values.tsx"
-import { givenOf, textOf, withQuery } from "../query.ts"
+import { CopyText, Status, Time } from "../components/values.tsx"
+import { bodyOfForm, givenOf, textOf, withQuery } from "../fields.ts"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 

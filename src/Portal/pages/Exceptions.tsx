@@ -1,21 +1,32 @@
-/** The inbox of exceptions. What is open is shown unless something else is asked for. */
+/**
+ * The inbox of exceptions, what is open unless something else is asked for; and one of them with the decision on it: accepted,
+ * or refunded. Deciding needs a fresh proof of identity.
+ */
 import { Effect, Either, Schema } from "effect"
-import { PublicExceptionKind } from "../../Domain/Exception.ts"
+import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
+import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
+import type { Networks } from "../../Chains/providers/Networks.ts"
+import { type PaymentException, PublicExceptionKind } from "../../Domain/Exception.ts"
+import type { Outbox } from "../../Events/Outbox.ts"
 import { problemsOf } from "../../Http/validationProblems.ts"
-import { ListExceptionsQuery } from "../../Payments/decisions/Api.ts"
+import { seeOther } from "../../Pages/reply.tsx"
+import { ListExceptionsQuery, ResolveBody } from "../../Payments/decisions/Api.ts"
+import { decide } from "../../Payments/decisions/decide.ts"
 import { list, placeOf } from "../../Payments/ExceptionListRepo.ts"
+import { byId } from "../../Payments/ExceptionsRepo.ts"
 import { references } from "../../Payments/PaymentListRepo.ts"
+import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
-import { Reader } from "../../Sql.ts"
-import { Chips } from "../components/Chips.tsx"
-import { ChainFilter, FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
+import { Reader, type Writer } from "../../Sql.ts"
+import { aboutOne, actOn, framedReply, listed } from "../answers.tsx"
+import { ChainFilter, Chips, FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
 import { Table } from "../components/Table.tsx"
-import { framedReply } from "../framedReply.tsx"
-import { listed } from "../listed.tsx"
-import { givenOf, withQuery } from "../query.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import { exceptionColumns } from "./exceptionView.tsx"
+import { Unplaced } from "../components/values.tsx"
+import { bodyOfForm, givenOf, withQuery } from "../fields.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { mayAs, type Viewer } from "../Viewer.ts"
+import { DecisionForms, decimalsOfException, ExceptionFacts, exceptionColumns, type Refused } from "./exceptionView.tsx"
 
 const section = "/exceptions"
 const { chain, kind, payment, status } = ListExceptionsQuery.fields
@@ -106,6 +117,78 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
   )
 })
 
-export const exceptionsRoutes: ReadonlyArray<PortalRoute<Reader | Secrets | Settings>> = [
-  { method: "GET", path: section, role: "viewer", handle: show }
+type Action = (typeof ResolveBody.Type)["action"]
+
+const ownersOwn = ({ owner: { account, mode } }: Viewer, id: string) =>
+  Effect.map(
+    Effect.flatMap(Reader, (reader) => byId(reader, id)),
+    (found) => (found?.account === account && found.mode === mode ? found : undefined)
+  )
+
+const ofException = aboutOne(section, "exception", ownersOwn)
+
+interface Said {
+  readonly refused?: Refused
+  readonly status?: number
+}
+
+const page = Effect.fnUntraced(function* (viewer: Viewer, exception: PaymentException, said: Said) {
+  const { chains } = yield* Settings
+  const { refused } = said
+  const payment = exception.payment && (yield* paymentById(yield* Reader, exception.payment))
+  const canDecide = exception.status === "open" && mayAs(viewer.role, "admin")
+  return framedReply(
+    viewer,
+    { section, title: `Exception: ${exception.kind.replaceAll("_", " ")}` },
+    <>
+      {canDecide ? null : <Unplaced of={refused?.state.problems} />}
+      <ExceptionFacts of={exception} payment={payment} chains={chains} viewer={viewer} />
+      {canDecide ? (
+        <>
+          <h2>Decide</h2>
+          <DecisionForms of={exception} payment={payment} chains={chains} viewer={viewer} refused={refused} />
+        </>
+      ) : null}
+    </>,
+    said.status
+  )
+})
+
+type Deciding = Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
+
+const mustTick = [{ path: "confirmed", message: "must be ticked: the decision is final" }]
+
+const decided = (action: Action) =>
+  ofException<Deciding>((viewer, found, form) =>
+    Effect.gen(function* () {
+      const { chains } = yield* Settings
+      const { id } = found
+      const { confirmed, ...typed } = givenOf(form)
+      const body = bodyOfForm(ResolveBody, { ...typed, action }, decimalsOfException(chains, found) ?? 0)
+      const isConfirmed = action !== "accept" || confirmed === "yes"
+      return yield* actOn(
+        viewer,
+        isConfirmed ? body : Either.left(mustTick),
+        (input, { actor }) => decide(actor, viewer.owner, id, input),
+        {
+          done: () => seeOther(afterDone(viewer, `/exceptions/${id}`, action === "accept" ? "accepted" : "refunded")),
+          refused: (problems, status) =>
+            Effect.gen(function* () {
+              // As it is now: somebody else may have decided meanwhile.
+              const now = (yield* ownersOwn(viewer, id)) ?? found
+              return yield* page(viewer, now, { refused: { action, state: { typed: form, problems } }, status })
+            })
+        }
+      )
+    })
+  )
+
+export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding | Secrets>> = [
+  { method: "GET", path: section, role: "viewer", handle: show },
+  {
+    ...{ method: "GET", path: "/exceptions/:id", role: "viewer" },
+    handle: ofException((viewer, exception) => page(viewer, exception, {}))
+  },
+  formRoute("/exceptions/:id/accept", "admin", decided("accept"), proofTo("accept the money of an exception")),
+  formRoute("/exceptions/:id/refund", "admin", decided("refund"), proofTo("record a refund"))
 ]

@@ -15,9 +15,9 @@ import { Reader } from "../../Sql.ts"
 import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
 import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
+import { framedReply } from "../answers.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, Status, type Tone } from "../components/values.tsx"
-import { framedReply } from "../framedReply.tsx"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import { countText } from "./WebhookViews.tsx"
 
@@ -133,50 +133,49 @@ const WorkerTable = ({ workers }: { readonly workers: ReadonlyArray<WorkerState>
   />
 )
 
-const health: PortalHandler<Needs> = (viewer) =>
-  Effect.gen(function* () {
-    const settings = yield* Settings
-    const { chains, dispatcher, ready, workers } = yield* Effect.flatten(makeReport)
-    const findings = yield* findingsOf(settings)
-    const failing = yield* countTriedAgain(yield* Reader, countLimit)
-    return framedReply(
-      viewer,
-      { section: "/health", title: "Health" },
-      <>
-        <section class="card">
-          <Facts
-            of={{
-              Status: <Ready of={ready} />,
-              Version: `tilld ${packageJson.version}, Node ${process.version}`,
-              "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
-              "Deliveries due now": dispatcher.due,
-              "Deliveries failing, of all accounts":
-                failing === 0 ? (
-                  "none"
-                ) : (
-                  <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
-                    {countText(failing)}
-                  </a>
-                ),
-              "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,
-              ...storeFacts(settings)
-            }}
-          />
-        </section>
-        <ChainTable chains={chains} />
-        <FindingTable findings={findings} />
-        <details open={workers.some((worker) => !worker.ready)}>
-          <summary>
-            {workers.filter((worker) => worker.ready).length} of {workers.length} workers are ready
-          </summary>
-          <WorkerTable workers={workers.toSorted((a, b) => Number(a.ready) - Number(b.ready))} />
-        </details>
-        <p class="hint">
-          <code>tilld doctor</code> checks more: providers, token contracts, wallets, the clock and the whole database.
-        </p>
-      </>
-    )
-  })
+const health: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer) {
+  const settings = yield* Settings
+  const { chains, dispatcher, ready, workers } = yield* Effect.flatten(makeReport)
+  const findings = yield* findingsOf(settings)
+  const failing = yield* countTriedAgain(yield* Reader, countLimit)
+  return framedReply(
+    viewer,
+    { section: "/health", title: "Health" },
+    <>
+      <section class="card">
+        <Facts
+          of={{
+            Status: <Ready of={ready} />,
+            Version: `tilld ${packageJson.version}, Node ${process.version}`,
+            "Running for": `${Math.floor(process.uptime() / 3600)} h ${Math.floor((process.uptime() % 3600) / 60)} min`,
+            "Deliveries due now": dispatcher.due,
+            "Deliveries failing, of all accounts":
+              failing === 0 ? (
+                "none"
+              ) : (
+                <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
+                  {countText(failing)}
+                </a>
+              ),
+            "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,
+            ...storeFacts(settings)
+          }}
+        />
+      </section>
+      <ChainTable chains={chains} />
+      <FindingTable findings={findings} />
+      <details open={workers.some((worker) => !worker.ready)}>
+        <summary>
+          {workers.filter((worker) => worker.ready).length} of {workers.length} workers are ready
+        </summary>
+        <WorkerTable workers={workers.toSorted((a, b) => Number(a.ready) - Number(b.ready))} />
+      </details>
+      <p class="hint">
+        <code>tilld doctor</code> checks more: providers, token contracts, wallets, the clock and the whole database.
+      </p>
+    </>
+  )
+})
 
 export const healthRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   { method: "GET", path: "/health", role: "operator", handle: health }

@@ -24,15 +24,14 @@ import { Settings, type SettingsShape } from "../../Settings.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { type FailingTarget, failingTargets } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
+import { framedReply } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
 import { Chain, fiatText, isTiny, Money, Notice } from "../components/values.tsx"
-import { framedReply } from "../framedReply.tsx"
 import { type PortalRoute, pathOf } from "../route.ts"
 import { mayAs, mostInBadge, type Viewer } from "../Viewer.ts"
 import { ExceptionAmount, kindWords } from "./exceptionView.tsx"
-import { overviewOf, shownDays } from "./overview.ts"
 import { paymentColumns } from "./Payments.tsx"
-import { Charts, Cut, Figure, IncomeFigure } from "./sums.tsx"
+import { Charts, Cut, Figure, IncomeFigure, overviewOf, shownDays } from "./sums.tsx"
 
 /** A shop that takes money knows its way: with so many payments within 30 days the steps are not shown. */
 const enough = 10

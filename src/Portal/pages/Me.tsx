@@ -20,16 +20,13 @@ import { GivenName } from "../../Operations/inputFields.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
-import { actOn } from "../act.ts"
-import { bodyOfForm } from "../components/amountField.ts"
-import { CopyText } from "../components/CopyText.tsx"
+import { actOn, framedReply } from "../answers.tsx"
 import { Act, blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Time, Unplaced } from "../components/values.tsx"
+import { CopyText, Time, Unplaced } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { framedReply } from "../framedReply.tsx"
-import { PasskeyForm } from "../Outside.tsx"
-import { textOf } from "../query.ts"
+import { PasskeyForm } from "../Frame.tsx"
+import { bodyOfForm, textOf } from "../fields.ts"
 import {
   afterDone,
   type Done,
@@ -41,7 +38,7 @@ import {
   proofTo
 } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { EndsAll } from "./endsAll.tsx"
+import { EndsAll } from "./People.tsx"
 
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [
   // Each names those below it as well.
@@ -190,11 +187,10 @@ const MeView = (props: MeViewProps) => (
 type Services = Desk | Keys | Reader | Settings | Writer
 
 /** The person who looks at the page. Their row is never deleted. */
-const self = (viewer: Viewer) =>
-  Effect.gen(function* () {
-    const person = yield* PeopleRepo.byId(yield* Reader, viewer.person)
-    return person ?? (yield* Effect.dieMessage(`the person ${viewer.person} is gone`))
-  })
+const self = Effect.fnUntraced(function* (viewer: Viewer) {
+  const person = yield* PeopleRepo.byId(yield* Reader, viewer.person)
+  return person ?? (yield* Effect.dieMessage(`the person ${viewer.person} is gone`))
+})
 
 const passwordForm = (signInName: string | undefined): FormState => blank("password", { name: signInName ?? "" })
 
@@ -238,29 +234,24 @@ const renewed = (viewer: Viewer, secret: string, done: Done) =>
 
 const signedOut = () => seeOther("/portal/sign-in")
 
-const changePassword = (viewer: Viewer, { client, form }: PortalRequest) =>
-  Effect.gen(function* () {
-    const { hasher } = yield* Desk
-    const person = yield* self(viewer)
-    const typed = new URLSearchParams({ name: textOf(form, "name") })
-    return yield* actOn(
-      viewer,
-      bodyOfForm(
-        Credentials,
-        { name: normalSignInName(textOf(form, "name")), password: form.get("password") ?? "" },
-        0
+const changePassword = Effect.fnUntraced(function* (viewer: Viewer, { client, form }: PortalRequest) {
+  const { hasher } = yield* Desk
+  const person = yield* self(viewer)
+  const typed = new URLSearchParams({ name: textOf(form, "name") })
+  return yield* actOn(
+    viewer,
+    bodyOfForm(Credentials, { name: normalSignInName(textOf(form, "name")), password: form.get("password") ?? "" }, 0),
+    ({ name, password }) =>
+      Effect.flatMap(hasher.hash(password, knownPerson(person, viewer.session)), (hashed) =>
+        setPassword(person, { signInName: name, hashed, session: viewer.session, address: client })
       ),
-      ({ name, password }) =>
-        Effect.flatMap(hasher.hash(password, knownPerson(person, viewer.session)), (hashed) =>
-          setPassword(person, { signInName: name, hashed, session: viewer.session, address: client })
-        ),
-      {
-        done: (secret) => renewed(viewer, secret, "password"),
-        refused: (problems) => show(viewer, { id: "password", typed, problems }),
-        on: { SessionEnded: signedOut, SignInNameTaken: () => ({ path: "name", message: "is somebody else’s" }) }
-      }
-    )
-  })
+    {
+      done: (secret) => renewed(viewer, secret, "password"),
+      refused: (problems) => show(viewer, { id: "password", typed, problems }),
+      on: { SessionEnded: signedOut, SignInNameTaken: () => ({ path: "name", message: "is somebody else’s" }) }
+    }
+  )
+})
 
 /** An act on what is the person's own, and back to the page. */
 const own =
@@ -280,39 +271,36 @@ const own =
       )
     })
 
-const newPasskey = (viewer: Viewer, problems: FormState["problems"] = []) =>
-  Effect.gen(function* () {
-    const { party } = yield* Desk
-    if (party === undefined) return seeOther(pathOf(viewer, "/me"))
-    const options = yield* makeOptions(party, viewer.session, yield* self(viewer))
-    const of = { ...blank("passkey"), problems }
-    return framedReply(
-      viewer,
-      { section: "/me", title: "New passkey" },
-      <>
-        <Unplaced of={problems} />
-        <p>
-          Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.
-        </p>
-        <noscript>
-          <p>Passkeys need JavaScript.</p>
-        </noscript>
-        <PasskeyForm
-          action={pathOf(viewer, "/me/passkeys")}
-          csrf={viewer.csrf}
-          does="create"
-          options={options}
-          submit="Make a passkey"
-        >
-          <TextField of={of} name="name" label="Name" hint="Where it is, such as the name of your phone" required />
-        </PasskeyForm>
-        <p>
-          <a href={pathOf(viewer, "/me")}>Back</a>
-        </p>
-      </>,
-      problems.length === 0 ? 200 : 422
-    )
-  })
+const newPasskey = Effect.fnUntraced(function* (viewer: Viewer, problems: FormState["problems"] = []) {
+  const { party } = yield* Desk
+  if (party === undefined) return seeOther(pathOf(viewer, "/me"))
+  const options = yield* makeOptions(party, viewer.session, yield* self(viewer))
+  const of = { ...blank("passkey"), problems }
+  return framedReply(
+    viewer,
+    { section: "/me", title: "New passkey" },
+    <>
+      <Unplaced of={problems} />
+      <p>Your device asks for your fingerprint, face or PIN, and keeps the passkey. It works for this address only.</p>
+      <noscript>
+        <p>Passkeys need JavaScript.</p>
+      </noscript>
+      <PasskeyForm
+        action={pathOf(viewer, "/me/passkeys")}
+        csrf={viewer.csrf}
+        does="create"
+        options={options}
+        submit="Make a passkey"
+      >
+        <TextField of={of} name="name" label="Name" hint="Where it is, such as the name of your phone" required />
+      </PasskeyForm>
+      <p>
+        <a href={pathOf(viewer, "/me")}>Back</a>
+      </p>
+    </>,
+    problems.length === 0 ? 200 : 422
+  )
+})
 
 const revokeOthers = (viewer: Viewer) =>
   Effect.flatMap(self(viewer), (person) =>
@@ -324,22 +312,21 @@ const revokeOthers = (viewer: Viewer) =>
 
 const wrongPasskey = "The passkey was not accepted: it is known already, or it took longer than five minutes."
 
-const makePasskey = (viewer: Viewer, { client, form }: PortalRequest) =>
-  Effect.gen(function* () {
-    const { party } = yield* Desk
-    const person = yield* self(viewer)
-    const given = { name: textOf(form, "name") || "Passkey", passkey: form.get("passkey") ?? "" }
-    const input = bodyOfForm(Schema.Struct({ name: GivenName, passkey: Schema.String }), given, 0)
-    const add = ({ name, passkey: text }: typeof given) =>
-      party === undefined
-        ? new PasskeyRefused()
-        : addPasskey(party, viewer.session, { person, name, text, address: client })
-    return yield* actOn(viewer, input, add, {
-      done: () => seeOther(afterDone(viewer, "/me", "passkey")),
-      refused: (problems) => newPasskey(viewer, problems),
-      on: { SessionEnded: signedOut, PasskeyRefused: () => ({ path: "", message: wrongPasskey }) }
-    })
+const makePasskey = Effect.fnUntraced(function* (viewer: Viewer, { client, form }: PortalRequest) {
+  const { party } = yield* Desk
+  const person = yield* self(viewer)
+  const given = { name: textOf(form, "name") || "Passkey", passkey: form.get("passkey") ?? "" }
+  const input = bodyOfForm(Schema.Struct({ name: GivenName, passkey: Schema.String }), given, 0)
+  const add = ({ name, passkey: text }: typeof given) =>
+    party === undefined
+      ? new PasskeyRefused()
+      : addPasskey(party, viewer.session, { person, name, text, address: client })
+  return yield* actOn(viewer, input, add, {
+    done: () => seeOther(afterDone(viewer, "/me", "passkey")),
+    refused: (problems) => newPasskey(viewer, problems),
+    on: { SessionEnded: signedOut, PasskeyRefused: () => ({ path: "", message: wrongPasskey }) }
   })
+})
 
 const always = (to: string) => proofTo(to, "always")
 

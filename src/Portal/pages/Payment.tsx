@@ -1,5 +1,9 @@
-/** One payment: what it is, what happened to it, its exceptions and refunds; an open one can be cancelled. */
+/**
+ * One payment: what it is, what happened to it, its exceptions and refunds. An open one can be cancelled; a refund is recorded,
+ * its transaction named, or it is dropped, each with a fresh proof of identity.
+ */
 import { Effect, Either, Predicate, Schema } from "effect"
+import type { Settlement } from "../../Chains/ledger/SettlementTag.ts"
 import { Chains } from "../../Chains.ts"
 import { chainTraits, networkKey } from "../../Domain/Chain.ts"
 import { decimalsOn, Fiat } from "../../Domain/Currency.ts"
@@ -9,7 +13,11 @@ import type { QuoteObject } from "../../Domain/Quote.ts"
 import { type Refund, refundObject } from "../../Domain/Refund.ts"
 import { audited } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
+import { NameRefundBody, RefundBody } from "../../Payments/decisions/Api.ts"
+import { dropOwnRefund, nameOwnRefund, refundPayment } from "../../Payments/decisions/decide.ts"
+import { ownRefund } from "../../Payments/decisions/refund.ts"
 import type { Story } from "../../Payments/operatorViews.ts"
+import { byOwner } from "../../Payments/PaymentsRepo.ts"
 import { paymentHistoryOf } from "../../Payments/paymentHistory.ts"
 import { ofPayment as refundsOf } from "../../Payments/RefundsRepo.ts"
 import { Payments } from "../../Payments.ts"
@@ -17,16 +25,24 @@ import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { actOn } from "../act.ts"
-import { CopyText } from "../components/CopyText.tsx"
-import { Act, blank, Confirm, type FormState, PostForm, TextField } from "../components/Form.tsx"
+import { aboutOne, actOn, framedReply, missing } from "../answers.tsx"
+import { Act, blank, Confirm, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
-import { aboutOne, framedReply, missing } from "../framedReply.tsx"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { Chain, CopyText, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
+import { bodyOfForm, givenOf } from "../fields.ts"
+import { afterDone, type Done, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { DecisionForms, decisionLabels } from "./decisionForms.tsx"
-import { chainIdOf, ExceptionAmount, exceptionColumns, OpenExceptions, PaymentState } from "./exceptionView.tsx"
+import {
+  chainIdOf,
+  DecisionForms,
+  decisionLabels,
+  ExceptionAmount,
+  exceptionColumns,
+  OpenExceptions,
+  PaymentState,
+  RefundFields,
+  sendItYourself
+} from "./exceptionView.tsx"
 import { Timeline, type TimelineContext, technicalTimelineOf, timelineOf } from "./timeline.tsx"
 
 const section = "/payments"
@@ -260,7 +276,7 @@ const Page = (page: PaymentPage) => {
 type Services = Chains | Payments | Reader | Settings
 
 /** `refused`: a form of it. Of one that is not shown, its problems alone are. */
-export const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: string, refused?: FormState, status = 200) {
+const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: string, refused?: FormState, status = 200) {
   const reader = yield* Reader
   const found = yield* (yield* Payments).get(viewer.owner, id)
   if (found === undefined) return missing(viewer, section, "payment")
@@ -298,7 +314,7 @@ export const paymentPage = Effect.fnUntraced(function* (viewer: Viewer, id: stri
 const show: PortalHandler<Services> = (viewer, { params: { id = "" } }) => paymentPage(viewer, id)
 
 const ofPayment = aboutOne(section, "payment", (viewer, id) =>
-  Effect.flatMap(Payments, (payments) => Effect.map(payments.get(viewer.owner, id), (found) => found?.payment))
+  Effect.flatMap(Reader, (reader) => byOwner(reader, viewer.owner, id))
 )
 
 const confirmCancel = ofPayment((viewer, { id, merchantRef, status }) => {
@@ -334,8 +350,98 @@ const cancel = ofPayment<Services | Writer>((viewer, { id }) =>
   )
 )
 
-export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Writer>> = [
+const refundForm = (viewer: Viewer, { currency, id, merchantRef }: Payment, form: FormState, status = 200) => {
+  const here = pathOf(viewer, `/payments/${id}`)
+  return framedReply(
+    viewer,
+    { section, title: "Record a refund" },
+    <>
+      <p>
+        What goes back of {merchantRef} counts no more: while it is open, it asks for the money again; once it is
+        confirmed, it stays so. Send it {sendItYourself}
+      </p>
+      <p>
+        Or name the receiver, and no transaction: the operator’s <code>tilld sweep plan --refund</code> sends it there (
+        <a href="/guide/collect">how</a>).
+      </p>
+      <RefundFields
+        of={form}
+        action={`${here}/refund`}
+        csrf={viewer.csrf}
+        amountHint={`How much goes back, in ${currency}: of open exceptions first, then of what counts.`}
+      >
+        <TextField name="to" hint="The address that gets it (optional)." />
+        <TextArea
+          name="reason"
+          label="Note (optional)"
+          hint="Kept with the refund, and shown to everybody who sees the payment."
+          rows={2}
+        />
+      </RefundFields>
+      <p>
+        <a href={here}>Back to the payment</a>
+      </p>
+    </>,
+    status
+  )
+}
+
+/** What an account has, has a payment. */
+const ofRefund = aboutOne(section, "refund", (viewer, id) =>
+  Effect.flatMap(Reader, (reader) => ownRefund(reader, viewer.owner, id))
+)
+
+const donePage = (viewer: Viewer, payment: string, done: Done) =>
+  seeOther(afterDone(viewer, `${section}/${payment}`, done))
+
+const refund = ofPayment<Settings | Settlement | Writer>((viewer, payment, form) =>
+  Effect.flatMap(Settings, ({ chains }) => {
+    const { chain, currency, id } = payment
+    // Named, since the amount was typed in this currency: money of another one is sent back on its exception's page.
+    const fields = { ...givenOf(form), chain, currency }
+    return actOn(
+      viewer,
+      bodyOfForm(RefundBody, fields, decimalsOn(chains, payment, currency) ?? 0),
+      (body, { actor }) => refundPayment(actor, viewer.owner, id, body),
+      {
+        done: () => donePage(viewer, id, "refunded"),
+        refused: (problems, status) => refundForm(viewer, payment, { id: "refund", typed: form, problems }, status)
+      }
+    )
+  })
+)
+
+/** The payment's page, with what is wrong with a form of it. */
+const refusedOn =
+  (viewer: Viewer, payment: string, id: string, form: URLSearchParams) =>
+  (problems: FormState["problems"], status: number) =>
+    paymentPage(viewer, payment, { id, typed: form, problems }, status)
+
+const name = ofRefund<Services | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
+  actOn(
+    viewer,
+    bodyOfForm(NameRefundBody, givenOf(form), 0),
+    ({ txHash }, { actor }) => nameOwnRefund(actor, viewer.owner, id, txHash),
+    { done: () => donePage(viewer, payment, "named"), refused: refusedOn(viewer, payment, id, form) }
+  )
+)
+
+const drop = ofRefund<Services | Settlement | Writer>((viewer, { id, payment = "" }, form) =>
+  actOn(viewer, Either.right(id), (_, { actor }) => dropOwnRefund(actor, viewer.owner, id), {
+    done: () => donePage(viewer, payment, "dropped"),
+    refused: refusedOn(viewer, payment, id, form)
+  })
+)
+
+export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Settlement | Writer>> = [
   { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
   { method: "GET", path: "/payments/:id/cancel", role: "admin", handle: confirmCancel },
-  formRoute("/payments/:id/cancel", "admin", cancel, proofTo("cancel a payment"))
+  formRoute("/payments/:id/cancel", "admin", cancel, proofTo("cancel a payment")),
+  {
+    ...{ method: "GET", path: "/payments/:id/refund", role: "admin" },
+    handle: ofPayment((viewer, payment) => Effect.succeed(refundForm(viewer, payment, blank("refund"))))
+  },
+  formRoute("/payments/:id/refund", "admin", refund, proofTo("record a refund")),
+  formRoute("/refunds/:id", "admin", name, proofTo("name the transaction of a refund")),
+  formRoute("/refunds/:id/drop", "admin", drop, proofTo("drop a refund"))
 ]

@@ -3,7 +3,17 @@
 import { Effect, Either, Schema } from "effect"
 import { linkMinutes, linkPath } from "../../Auth/loginLinks.ts"
 import * as PeopleRepo from "../../Auth/PeopleRepo.ts"
-import { changeRole, disable, enable, endAll, type Invited, invite, inviteAgain, madeBy } from "../../Auth/people.ts"
+import {
+  changeRole,
+  disable,
+  enable,
+  endAll,
+  endsAllOf,
+  type Invited,
+  invite,
+  inviteAgain,
+  madeBy
+} from "../../Auth/people.ts"
 import type { Keys } from "../../Auth.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import type { HttpReply } from "../../Http/HttpReply.ts"
@@ -14,15 +24,12 @@ import type { Caller } from "../../Operations/operation.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
-import { actOn } from "../act.ts"
-import { bodyOfForm } from "../components/amountField.ts"
-import { CopyText } from "../components/CopyText.tsx"
+import { actOn, framedReply, missing } from "../answers.tsx"
 import { Act, blank, Confirm, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Paging, Table } from "../components/Table.tsx"
-import { Notice, Status, Time } from "../components/values.tsx"
+import { CopyText, Notice, Status, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { framedReply, missing } from "../framedReply.tsx"
-import { givenOf, pageSize } from "../query.ts"
+import { bodyOfForm, givenOf, pageSize } from "../fields.ts"
 import {
   afterDone,
   type Done,
@@ -34,7 +41,45 @@ import {
   proofTo
 } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { EndsAll } from "./endsAll.tsx"
+
+interface EndsAllProps {
+  readonly of: Effect.Effect.Success<ReturnType<typeof madeBy>>
+  readonly viewer: Viewer
+  readonly whose: "Their" | "Your other"
+}
+
+/** What "End all" ends, by name: see `endAll`. */
+export const EndsAll = ({ of: { keys, people }, viewer, whose }: EndsAllProps) => (
+  <>
+    <p>If somebody else may have used the session, end all that they may have made of it:</p>
+    <ul>
+      <li>{whose} sessions, every sign-in link, the password and all passkeys</li>
+      <li>
+        {people.length === 0
+          ? `Nobody was let in within the last ${endsAllOf} days`
+          : `The same of whom was let in within the last ${endsAllOf} days: ${people.map(({ name }) => name).join(", ")}`}
+      </li>
+      <li>
+        {keys.length === 0
+          ? "No API key was made in that time"
+          : "API keys made in that time, whose requests are then refused: "}
+        {keys.map(({ id, account, mode, name }, place) => (
+          <>
+            {place === 0 ? "" : ", "}
+            <a key={id} href={pathOf({ owner: { account, mode } }, `/keys/${id}`)}>
+              {name}
+            </a>
+          </>
+        ))}
+      </li>
+    </ul>
+    <p class="hint">
+      What is older, and webhook endpoints, are yours to look through: <a href={pathOf(viewer, "/keys")}>API keys</a>,{" "}
+      <a href={pathOf(viewer, "/webhooks")}>Webhooks</a>. The <a href={pathOf(viewer, "/audit")}>audit log</a> has who
+      did what.
+    </p>
+  </>
+)
 
 interface PeopleViewProps {
   readonly viewer: Viewer

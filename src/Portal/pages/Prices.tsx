@@ -3,9 +3,9 @@ import { BigDecimal, Clock, Effect } from "effect"
 import { type PriceStatus, type SourcePrice, toleranceOf } from "../../Quotes/combineSources.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { showDecimal } from "../../Quotes/sources/rate.ts"
+import { framedReply } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
 import { Status } from "../components/values.tsx"
-import { framedReply } from "../framedReply.tsx"
 import type { PortalRoute } from "../route.ts"
 
 const hundred = BigDecimal.fromBigInt(100n)

@@ -3,13 +3,11 @@ import { Effect } from "effect"
 import * as RequestLogRepo from "../../Http/RequestLogRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
-import { Chips } from "../components/Chips.tsx"
-import { Filters, Hidden, TextField } from "../components/Form.tsx"
+import { framedReply, listed, missing } from "../answers.tsx"
+import { Chips, Filters, Hidden, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
-import { framedReply, missing } from "../framedReply.tsx"
-import { listed } from "../listed.tsx"
-import { textOf, withQuery } from "../query.ts"
+import { textOf, withQuery } from "../fields.ts"
 import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
@@ -60,86 +58,84 @@ const RequestTable = ({ requests, viewer }: RequestTableProps) => (
   />
 )
 
-const list: PortalHandler<Reader | Secrets> = (viewer, { query }) =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const key = textOf(query, "key")
-    const only = textOf(query, "only")
-    const id = textOf(query, "id")
-    const filter = { key: key === "" ? undefined : key, isRefused: only === "refused" }
-    const page = yield* listed(viewer, {
-      ...{ path: "/requests", query, filters: { key, only } },
-      placeOf: ({ at, sequence }: RequestLogRepo.ListedRequest) => ({ createdAt: at, sequence }),
-      read: (before, limit) =>
-        id === ""
-          ? RequestLogRepo.list(reader, viewer.owner, filter, limit, before?.sequence)
-          : Effect.map(RequestLogRepo.byId(reader, viewer.owner, id), (one) =>
-              one === undefined ? [] : [{ ...one, sequence: 0 }]
-            )
-    })
-    const here = pathOf(viewer, "/requests")
-    const of = { id: "filters", typed: query, problems: [] }
-    return framedReply(
-      viewer,
-      { section: "/requests", title: "Requests" },
-      <>
-        <Chips
-          label="Answers"
-          options={[["refused", "refused or failed"]]}
-          chosen={only}
-          hrefOf={(value) => withQuery(here, { key, only: value })}
-        />
-        <Filters action={here} used={key !== "" || query.has("id")}>
-          <Hidden of={of} name="only" />
-          <TextField of={of} name="id" label="Request id" placeholder="req_…" />
-          <TextField of={of} name="key" label="Key id" placeholder="key_…" />
-        </Filters>
-        {page.rows === undefined ? null : <RequestTable viewer={viewer} requests={page.rows} />}
-        {page.paging}
-      </>,
-      page.rows === undefined ? 400 : 200
-    )
+const list: PortalHandler<Reader | Secrets> = Effect.fnUntraced(function* (viewer, { query }) {
+  const reader = yield* Reader
+  const key = textOf(query, "key")
+  const only = textOf(query, "only")
+  const id = textOf(query, "id")
+  const filter = { key: key === "" ? undefined : key, isRefused: only === "refused" }
+  const page = yield* listed(viewer, {
+    ...{ path: "/requests", query, filters: { key, only } },
+    placeOf: ({ at, sequence }: RequestLogRepo.ListedRequest) => ({ createdAt: at, sequence }),
+    read: (before, limit) =>
+      id === ""
+        ? RequestLogRepo.list(reader, viewer.owner, filter, limit, before?.sequence)
+        : Effect.map(RequestLogRepo.byId(reader, viewer.owner, id), (one) =>
+            one === undefined ? [] : [{ ...one, sequence: 0 }]
+          )
   })
+  const here = pathOf(viewer, "/requests")
+  const of = { id: "filters", typed: query, problems: [] }
+  return framedReply(
+    viewer,
+    { section: "/requests", title: "Requests" },
+    <>
+      <Chips
+        label="Answers"
+        options={[["refused", "refused or failed"]]}
+        chosen={only}
+        hrefOf={(value) => withQuery(here, { key, only: value })}
+      />
+      <Filters action={here} used={key !== "" || query.has("id")}>
+        <Hidden of={of} name="only" />
+        <TextField of={of} name="id" label="Request id" placeholder="req_…" />
+        <TextField of={of} name="key" label="Key id" placeholder="key_…" />
+      </Filters>
+      {page.rows === undefined ? null : <RequestTable viewer={viewer} requests={page.rows} />}
+      {page.paging}
+    </>,
+    page.rows === undefined ? 400 : 200
+  )
+})
 
-const one: PortalHandler<Reader> = (viewer, { params }) =>
-  Effect.gen(function* () {
-    const request = yield* RequestLogRepo.byId(yield* Reader, viewer.owner, params.id ?? "")
-    if (request === undefined) return missing(viewer, "/requests", "request")
-    return framedReply(
-      viewer,
-      { section: "/requests", title: `${request.method} ${request.path}` },
-      <>
-        <section class="card">
-          <Facts
-            of={{
-              Answer: <Answer of={request} />,
-              "Request id": <code>{request.id}</code>,
-              Key: (
-                <a href={pathOf(viewer, `/keys/${request.key}`)}>
-                  <code>{request.key}</code>
-                </a>
-              ),
-              Took: tookText(request),
-              When: <Time at={request.at} />,
-              Message: request.errorMessage ?? undefined
-            }}
-          />
-        </section>
-        <h2>What it sent</h2>
-        {request.request === null ? (
-          <p class="empty">No body.</p>
-        ) : (
-          <>
-            <pre>{request.request}</pre>
-            <p class="hint">
-              Only values that cannot be secret are stored, and only in the form that their field takes. Answers are not
-              stored.
-            </p>
-          </>
-        )}
-      </>
-    )
-  })
+const one: PortalHandler<Reader> = Effect.fnUntraced(function* (viewer, { params }) {
+  const request = yield* RequestLogRepo.byId(yield* Reader, viewer.owner, params.id ?? "")
+  if (request === undefined) return missing(viewer, "/requests", "request")
+  return framedReply(
+    viewer,
+    { section: "/requests", title: `${request.method} ${request.path}` },
+    <>
+      <section class="card">
+        <Facts
+          of={{
+            Answer: <Answer of={request} />,
+            "Request id": <code>{request.id}</code>,
+            Key: (
+              <a href={pathOf(viewer, `/keys/${request.key}`)}>
+                <code>{request.key}</code>
+              </a>
+            ),
+            Took: tookText(request),
+            When: <Time at={request.at} />,
+            Message: request.errorMessage ?? undefined
+          }}
+        />
+      </section>
+      <h2>What it sent</h2>
+      {request.request === null ? (
+        <p class="empty">No body.</p>
+      ) : (
+        <>
+          <pre>{request.request}</pre>
+          <p class="hint">
+            Only values that cannot be secret are stored, and only in the form that their field takes. Answers are not
+            stored.
+          </p>
+        </>
+      )}
+    </>
+  )
+})
 
 export const requestRoutes: ReadonlyArray<PortalRoute<Reader | Secrets>> = [
   { method: "GET", path: "/requests", role: "viewer", handle: list },

@@ -5,7 +5,6 @@ import { EventKind } from "../../Domain/Event.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
 import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointHealthRepo.ts"
-import { CopyField, CopyText } from "../components/CopyText.tsx"
 import {
   Act,
   Checks,
@@ -17,7 +16,7 @@ import {
   TextField
 } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Notice, Status, Time } from "../components/values.tsx"
+import { CopyField, CopyText, Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 

@@ -28,12 +28,11 @@ import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"
-import { act } from "../act.ts"
+import { aboutOne, act, framedReply, missing } from "../answers.tsx"
 import { blank, Confirm, type FormState } from "../components/Form.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Notice, Time, utcText } from "../components/values.tsx"
-import { aboutOne, framedReply, missing } from "../framedReply.tsx"
-import { textOf, withQuery } from "../query.ts"
+import { textOf, withQuery } from "../fields.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
@@ -76,34 +75,28 @@ const rotationOf = (
   return { ...refused, typed }
 }
 
-const showDefault = (viewer: Viewer, refused?: FormState) =>
-  Effect.gen(function* () {
-    const age = yield* ageOf(yield* Reader, viewer.owner)
-    const form = rotationOf(markOf(age), refused)
-    const now = yield* Clock.currentTimeMillis
-    return framedReply(
-      viewer,
-      defaultPage,
-      <>
-        <p>
-          It signs what is sent to a payment’s own webhookUrl, unless that is the URL of an endpoint. It is stored
-          sealed, and shown only when it is new.
-        </p>
-        <section class="card">{ageView(age, now)}</section>
-        {mayAs(viewer.role, "admin") ? (
-          <section class="card" aria-label="A new secret">
-            <RotationForm
-              of={form}
-              action={pathOf(viewer, defaultPath)}
-              csrf={viewer.csrf}
-              submit="Make a new secret"
-            />
-          </section>
-        ) : null}
-      </>,
-      refused === undefined ? 200 : 422
-    )
-  })
+const showDefault = Effect.fnUntraced(function* (viewer: Viewer, refused?: FormState) {
+  const age = yield* ageOf(yield* Reader, viewer.owner)
+  const form = rotationOf(markOf(age), refused)
+  const now = yield* Clock.currentTimeMillis
+  return framedReply(
+    viewer,
+    defaultPage,
+    <>
+      <p>
+        It signs what is sent to a payment’s own webhookUrl, unless that is the URL of an endpoint. It is stored sealed,
+        and shown only when it is new.
+      </p>
+      <section class="card">{ageView(age, now)}</section>
+      {mayAs(viewer.role, "admin") ? (
+        <section class="card" aria-label="A new secret">
+          <RotationForm of={form} action={pathOf(viewer, defaultPath)} csrf={viewer.csrf} submit="Make a new secret" />
+        </section>
+      ) : null}
+    </>,
+    refused === undefined ? 200 : 422
+  )
+})
 
 /** Why a secret was not rotated. */
 const rotationRefusals = {
@@ -142,35 +135,33 @@ const rotateDefault: PortalHandler<Needs> = (viewer, { form }) =>
     on: rotationRefusals
   })
 
-const seenOf = (endpoint: Endpoint) =>
-  Effect.gen(function* () {
-    return { endpoint, health: yield* healthOf(yield* Reader, endpoint.id) }
-  })
+const seenOf = Effect.fnUntraced(function* (endpoint: Endpoint) {
+  return { endpoint, health: yield* healthOf(yield* Reader, endpoint.id) }
+})
 
-const list: PortalHandler<Needs> = (viewer, { query }) =>
-  Effect.gen(function* () {
-    const webhooks = yield* Webhooks
-    const seen = yield* Effect.forEach(yield* webhooks.list(viewer.owner), seenOf, { concurrency: 1 })
-    const cancelled = query.get("cancelled") ?? ""
-    const action = mayAs(viewer.role, "admin")
-      ? { href: pathOf(viewer, "/webhooks/new"), text: "Add an endpoint" }
-      : undefined
-    return framedReply(
-      viewer,
-      { section: "/webhooks", title: "Webhooks", action },
-      <>
-        {/^\d{1,9}$/.test(cancelled) ? (
-          <Notice tone="good" isAnswer>
-            <p>The endpoint is deleted. Deliveries that were cancelled with it: {cancelled}.</p>
-          </Notice>
-        ) : null}
-        <EndpointTable viewer={viewer} seen={seen} />
-        <p>
-          <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments’ own webhook URLs</a>
-        </p>
-      </>
-    )
-  })
+const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query }) {
+  const webhooks = yield* Webhooks
+  const seen = yield* Effect.forEach(yield* webhooks.list(viewer.owner), seenOf, { concurrency: 1 })
+  const cancelled = query.get("cancelled") ?? ""
+  const action = mayAs(viewer.role, "admin")
+    ? { href: pathOf(viewer, "/webhooks/new"), text: "Add an endpoint" }
+    : undefined
+  return framedReply(
+    viewer,
+    { section: "/webhooks", title: "Webhooks", action },
+    <>
+      {/^\d{1,9}$/.test(cancelled) ? (
+        <Notice tone="good" isAnswer>
+          <p>The endpoint is deleted. Deliveries that were cancelled with it: {cancelled}.</p>
+        </Notice>
+      ) : null}
+      <EndpointTable viewer={viewer} seen={seen} />
+      <p>
+        <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments’ own webhook URLs</a>
+      </p>
+    </>
+  )
+})
 
 const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
   framedReply(
@@ -239,26 +230,29 @@ interface Forms {
   readonly tested?: TestOutcome
 }
 
-const endpointPage = (viewer: Viewer, endpoint: Endpoint, { rotation, target, tested }: Forms = {}) =>
-  Effect.gen(function* () {
-    const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
-    const formerUntil = pair?.previous_until ?? 0
-    const now = yield* Clock.currentTimeMillis
-    const seen = yield* seenOf(endpoint)
-    return framedReply(
-      viewer,
-      { section: "/webhooks", title: "Webhook endpoint" },
-      <OneEndpoint
-        viewer={viewer}
-        seen={seen}
-        target={target ?? targetOf(endpoint)}
-        rotation={rotationOf(markOf(pair), rotation)}
-        tested={tested}
-        formerUntil={formerUntil > now ? formerUntil : undefined}
-      />,
-      target === undefined && rotation === undefined ? 200 : 422
-    )
-  })
+const endpointPage = Effect.fnUntraced(function* (
+  viewer: Viewer,
+  endpoint: Endpoint,
+  { rotation, target, tested }: Forms = {}
+) {
+  const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
+  const formerUntil = pair?.previous_until ?? 0
+  const now = yield* Clock.currentTimeMillis
+  const seen = yield* seenOf(endpoint)
+  return framedReply(
+    viewer,
+    { section: "/webhooks", title: "Webhook endpoint" },
+    <OneEndpoint
+      viewer={viewer}
+      seen={seen}
+      target={target ?? targetOf(endpoint)}
+      rotation={rotationOf(markOf(pair), rotation)}
+      tested={tested}
+      formerUntil={formerUntil > now ? formerUntil : undefined}
+    />,
+    target === undefined && rotation === undefined ? 200 : 422
+  )
+})
 
 const ofEndpoint = aboutOne("/webhooks", "endpoint", (viewer, id) =>
   Effect.flatMap(Reader, (reader) => EndpointsRepo.find(reader, viewer.owner, id))
