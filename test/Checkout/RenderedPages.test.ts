@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import { cutAtMarks, mark, piecesAt, type RenderedPage, RenderedPages } from "../../src/Checkout/RenderedPages.ts"
+import { type RenderedPage, RenderedPages } from "../../src/Checkout/RenderedPages.ts"
 
 const page = (bytes: number): RenderedPage => ({ headers: {}, document: [Buffer.alloc(bytes)] })
 
@@ -38,11 +38,4 @@ describe("rendered pages", () => {
     pages.of("too large", () => page(101))
     expect(pages.size).toEqual({ pages: 0, bytes: 0 })
   })
-})
-
-it("one rendering serves every moment", () => {
-  const cut = cutAtMarks(`<main data-now="${mark.now}">é ${mark.left}</main>`)
-  const shownAt = (now: number) => Buffer.concat([...piecesAt(cut, now, 66_000, "en")]).toString()
-  expect(shownAt(1_000)).toBe('<main data-now="1000">é 1:05</main>')
-  expect(shownAt(60_001)).toBe('<main data-now="60001">é 0:06</main>')
 })

@@ -1,5 +1,4 @@
 import { expect } from "@effect/vitest"
-import { Effect } from "effect"
 import { defaultAccount } from "../../src/Auth.ts"
 import { Invoices } from "../../src/Invoices.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
@@ -87,6 +86,5 @@ liveSuite(portalApp, "the portal's invoices", (test) => {
       ["cancelled"]
     ])
     expect((yield* (yield* viewer).post(path, {})).status).toBe(403)
-    yield* Effect.void
   })
 })
