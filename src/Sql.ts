@@ -17,21 +17,7 @@ import { orUnusable } from "./Sql/StoreUnusable.ts"
 import { makeWriter, Writer } from "./Sql/Writer.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 
-export {
-  allRows,
-  anyRow,
-  type CommitWith,
-  changes,
-  countRows,
-  type Db,
-  execute,
-  oneRow,
-  type Param,
-  Reader,
-  StoreUnavailable,
-  Tx,
-  withoutNulls
-} from "./Sql/Db.ts"
+export * from "./Sql/Db.ts"
 export { StoreHealth } from "./Sql/StoreHealth.ts"
 export { StoreUnusable } from "./Sql/StoreUnusable.ts"
 export { alsoCommit, Writer } from "./Sql/Writer.ts"

@@ -1,5 +1,5 @@
 import { Effect, Either, Schema } from "effect"
-import { type Db, execute } from "../Sql.ts"
+import { type Db, execute, oneValue } from "../Sql.ts"
 import { AlertState, nothingSeen } from "./alertState.ts"
 
 const Stored = Schema.parseJson(AlertState)
@@ -9,8 +9,8 @@ const encode = Schema.encodeSync(Stored)
 /** The stored state: nothing where there is none, or where another version has written it. */
 export const read = (db: Db) =>
   Effect.map(
-    db.get<{ state: string }>("SELECT state FROM alerts WHERE id = 1"),
-    (row): AlertState => Either.getOrElse(decode(row?.state), () => nothingSeen)
+    oneValue<string>(db, "SELECT state FROM alerts WHERE id = 1"),
+    (state): AlertState => Either.getOrElse(decode(state), () => nothingSeen)
   )
 
 /** What is stored. After a restart, conditions that are not open yet start their patience again: none was observed. */

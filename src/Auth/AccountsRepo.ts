@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Account, AccountTerms } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import { allRows, anyRow, type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { allRows, anyRow, type Db, execute, oneRow } from "../Sql.ts"
 
 /** A page of a list in order of creation. */
 export interface ListPage {
@@ -31,27 +31,14 @@ export interface AccountWallet {
 /** The sealing context of an account's extended public key. */
 export const walletContext = (account: AccountId, mode: Mode) => `account_wallets.xpub/${account}/${mode}`
 
-export const insert = Effect.fn("AccountsRepo.insert")(function* (account: Account) {
-  const tx = yield* Tx
-  yield* tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?)", [
-    account.id,
-    account.name,
-    account.createdAt
-  ])
-})
+export const insert = ({ createdAt, id, name }: Account) =>
+  execute("INSERT INTO accounts (id, name, created_at) VALUES (?, ?, ?)", [id, name, createdAt])
 
-export const insertWallet = Effect.fn("AccountsRepo.insertWallet")(function* (
-  account: AccountId,
-  wallet: AccountWallet
-) {
-  const tx = yield* Tx
-  yield* tx.run("INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES (?, ?, ?, ?)", [
-    account,
-    wallet.mode,
-    wallet.fingerprint,
-    wallet.sealed
+export const insertWallet = (account: AccountId, { fingerprint, mode, sealed }: AccountWallet) =>
+  execute("INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES (?, ?, ?, ?)", [
+    ...[account, mode, fingerprint],
+    sealed
   ])
-})
 
 export const exists = (db: Db, id: string) => anyRow(db, "SELECT 1 FROM accounts WHERE id = ?", [id])
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
 import type { ApiKeyId } from "../Domain/Ids.ts"
-import { allRows, countRows, type Db, oneRow, Tx } from "../Sql.ts"
+import { allOf, allRows, changes, countRows, type Db, execute, oneRow, type Param, Tx, when } from "../Sql.ts"
 import { behind, type ListPage } from "./AccountsRepo.ts"
 
 interface Row extends Omit<ApiKey, "granted" | "ips" | "permissions"> {
@@ -38,12 +38,11 @@ const limitColumns = ({ granted, perHour, perMinute }: ApiKey) => [
 ]
 
 /** Stores a key. False, and nothing stored, where there is one with its id. */
-export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash: Uint8Array) {
-  const tx = yield* Tx
-  const stored = yield* tx.get(
+export const insert = (key: ApiKey, hash: Uint8Array) =>
+  changes(
     `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, ips, per_minute, per_hour,
        lowered_per_minute, lowered_per_hour, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING RETURNING id`,
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
     [
       key.id,
       key.account,
@@ -58,59 +57,53 @@ export const insert = Effect.fn("KeysRepo.insert")(function* (key: ApiKey, hash:
       key.expiresAt ?? null
     ]
   )
-  return stored !== undefined
-})
 
-export const byId = (db: Db, id: string) =>
-  Effect.map(oneRow<Row>(db, `SELECT ${columns} FROM api_keys WHERE id = ?`, [id]), (row) => row && toKey(row))
+const select = (where: string) => `SELECT ${columns} FROM api_keys WHERE ${where}`
 
-export const byHash = (db: Db, hash: Uint8Array) =>
-  Effect.map(oneRow<Row>(db, `SELECT ${columns} FROM api_keys WHERE hash = ?`, [hash]), (row) => row && toKey(row))
+const one = (db: Db, where: string, params: ReadonlyArray<Param>) =>
+  Effect.map(oneRow<Row>(db, select(where), params), (row) => row && toKey(row))
+
+const all = (db: Db, where: string, params: ReadonlyArray<Param>) =>
+  Effect.map(allRows<Row>(db, select(where), params), (rows) => rows.map(toKey))
+
+export const byId = (db: Db, id: string) => one(db, "id = ?", [id])
+
+export const byHash = (db: Db, hash: Uint8Array) => one(db, "hash = ?", [hash])
 
 /** A page of all keys, oldest first. */
 export const list = (db: Db, page: ListPage) => {
   const [isBehind, params] = behind("api_keys", page)
-  const sql = `SELECT ${columns} FROM api_keys WHERE ${isBehind} ORDER BY created_at, id LIMIT ?`
-  return Effect.map(allRows<Row>(db, sql, [...params, page.limit]), (rows) => rows.map(toKey))
+  return all(db, `${isBehind} ORDER BY created_at, id LIMIT ?`, [...params, page.limit])
 }
 
 /** A page of an owner's keys, newest first: `after` is the id of the last key of the page before. */
 export const ofOwner = (db: Db, { account, mode }: Owner, { after, limit }: ListPage) => {
-  const older =
-    after === undefined
-      ? "1"
-      : "(created_at, id) < (SELECT created_at, id FROM api_keys WHERE id = ? AND account_id = ? AND mode = ?)"
-  const sql = `SELECT ${columns} FROM api_keys WHERE account_id = ? AND mode = ? AND ${older}
-    ORDER BY created_at DESC, id DESC LIMIT ?`
-  const place = after === undefined ? [] : [after, account, mode]
-  return Effect.map(allRows<Row>(db, sql, [account, mode, ...place, limit]), (rows) => rows.map(toKey))
+  const isOlder =
+    "(created_at, id) < (SELECT created_at, id FROM api_keys WHERE id = ? AND account_id = ? AND mode = ?)"
+  const { params, where } = allOf([
+    ["account_id = ? AND mode = ?", account, mode],
+    ...when(isOlder, after, account, mode)
+  ])
+  return all(db, `${where} ORDER BY created_at DESC, id DESC LIMIT ?`, [...params, limit])
 }
 
 /** Revokes a key. A second revocation does not change the time of the first. */
-export const revoke = Effect.fn("KeysRepo.revoke")(function* (id: ApiKeyId, at: number) {
-  const tx = yield* Tx
-  yield* tx.run("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [at, id])
-})
+export const revoke = (id: ApiKeyId, at: number) =>
+  execute("UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL", [at, id])
 
 /** Stores the end of a key and its replacement. */
-export const roll = Effect.fn("KeysRepo.roll")(function* ({ expiresAt, id, revokedAt, rolledTo }: ApiKey) {
-  const tx = yield* Tx
-  yield* tx.run("UPDATE api_keys SET rolled_to = ?, expires_at = ?, revoked_at = ? WHERE id = ?", [
-    rolledTo ?? null,
-    expiresAt ?? null,
-    revokedAt ?? null,
+export const roll = ({ expiresAt, id, revokedAt, rolledTo }: ApiKey) =>
+  execute("UPDATE api_keys SET rolled_to = ?, expires_at = ?, revoked_at = ? WHERE id = ?", [
+    ...[rolledTo ?? null, expiresAt ?? null, revokedAt ?? null],
     id
   ])
-})
 
 /** Stores where a key may be used from, and its limits. */
-export const change = Effect.fn("KeysRepo.change")(function* (key: ApiKey) {
-  const tx = yield* Tx
-  yield* tx.run(
+export const change = (key: ApiKey) =>
+  execute(
     `UPDATE api_keys SET ips = ?, per_minute = ?, per_hour = ?, lowered_per_minute = ?, lowered_per_hour = ? WHERE id = ?`,
     [ipsText(key.ips), ...limitColumns(key), key.id]
   )
-})
 
 /** How many keys of an owner work at `now`, Unix milliseconds: rolled ones, or those that are not. */
 export const countWorking = (db: Db, { account, mode }: Owner, isRolled: boolean, now: number) =>

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { PersonId } from "../Domain/Ids.ts"
-import { type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { changedRows, type Db, execute, oneRow } from "../Sql.ts"
 
 /** A one-time link. Times in Unix milliseconds. */
 export interface LoginLink {
@@ -19,15 +19,14 @@ const most = 20
 
 /** Stores a link, and forgets old ones of the same person. */
 export const insert = (hash: Uint8Array, { expiresAt, person }: Pick<LoginLink, "expiresAt" | "person">, now: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    yield* tx.run(
+  Effect.zipRight(
+    execute(
       `DELETE FROM sign_in_links WHERE person_id = ? AND (expires_at < ? OR hash IN
          (SELECT hash FROM sign_in_links WHERE person_id = ? ORDER BY expires_at DESC, hash LIMIT -1 OFFSET ${most - 1}))`,
       [person, now - memory, person]
-    )
-    yield* tx.run("INSERT INTO sign_in_links (hash, person_id, expires_at) VALUES (?, ?, ?)", [hash, person, expiresAt])
-  })
+    ),
+    execute("INSERT INTO sign_in_links (hash, person_id, expires_at) VALUES (?, ?, ?)", [hash, person, expiresAt])
+  )
 
 export const byHash = (db: Db, hash: Uint8Array) =>
   oneRow<LoginLink>(
@@ -51,11 +50,10 @@ export const end = (person: PersonId, at: number) =>
 
 /** Deletes up to `limit` links that ended before `until`, Unix milliseconds. Whether there may be more. */
 export const forget = (until: number, limit: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const gone = yield* tx.all(
-      `DELETE FROM sign_in_links WHERE hash IN (SELECT hash FROM sign_in_links WHERE expires_at < ? LIMIT ?) RETURNING 1`,
+  Effect.map(
+    changedRows(
+      "DELETE FROM sign_in_links WHERE hash IN (SELECT hash FROM sign_in_links WHERE expires_at < ? LIMIT ?)",
       [until, limit]
-    )
-    return gone.length === limit
-  })
+    ),
+    (count) => count === limit
+  )

@@ -1,6 +1,5 @@
-import { Effect } from "effect"
 import type { PersonId } from "../Domain/Ids.ts"
-import { allRows, changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { allRows, changes, type Db, execute, oneRow } from "../Sql.ts"
 
 /** A WebAuthn credential. Times in Unix milliseconds. */
 export interface Passkey {
@@ -45,13 +44,11 @@ export const insert = (passkey: Omit<Passkey, "lastUsedAt">) =>
  * @param at Unix milliseconds
  */
 export const used = (id: string, counter: number, at: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    changes(tx, "UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?", [counter, at, id])
-  )
+  changes("UPDATE passkeys SET counter = ?, last_used_at = ? WHERE id = ?", [counter, at, id])
 
 /** Whether there was one. */
 export const remove = (person: PersonId, id: string) =>
-  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id]))
+  changes("DELETE FROM passkeys WHERE person_id = ? AND id = ?", [person, id])
 
 /** Removes all of a person. */
 export const removeAll = (person: PersonId) => execute("DELETE FROM passkeys WHERE person_id = ?", [person])

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { changes, type Db, execute, oneRow } from "../Sql.ts"
 import { type PersonColumns, personColumns, withPerson } from "./PeopleRepo.ts"
 
 /** A password with its person. */
@@ -42,5 +42,4 @@ export const set = (realm: AccountId, { createdAt, hash, person, salt, signInNam
   )
 
 /** Whether there was one. */
-export const remove = (person: PersonId) =>
-  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM passwords WHERE person_id = ?", [person]))
+export const remove = (person: PersonId) => changes("DELETE FROM passwords WHERE person_id = ?", [person])

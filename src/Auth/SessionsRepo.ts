@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
-import type { Person } from "../Domain/Person.ts"
-import { allRows, changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { allRows, changedRows, changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
 import { type PersonColumns, personColumns, withPerson } from "./PeopleRepo.ts"
 
 /** A session of the portal. Times in Unix milliseconds. */
@@ -39,7 +38,7 @@ const peopled = (db: Db, condition: string, param: string | Uint8Array) =>
       `SELECT ${columns}, ${personColumns} FROM sessions s JOIN people p ON p.id = s.person_id WHERE ${condition}`,
       [param]
     ),
-    (row): { readonly session: Session; readonly person: Person } | undefined => {
+    (row) => {
       if (row === undefined) return undefined
       const { person, ...session } = withPerson(row)
       return { session, person }
@@ -73,7 +72,7 @@ export const endByHash = (hash: Uint8Array) => execute("DELETE FROM sessions WHE
 
 /** Ends one of a person's sessions. Whether there was one. */
 export const endOne = (person: PersonId, id: string) =>
-  Effect.flatMap(Tx, (tx) => changes(tx, "DELETE FROM sessions WHERE person_id = ? AND id = ?", [person, id]))
+  changes("DELETE FROM sessions WHERE person_id = ? AND id = ?", [person, id])
 
 /** Ends all sessions of a person but `kept`. */
 export const endAllOf = (person: PersonId, kept?: SessionId) =>
@@ -89,11 +88,10 @@ export const makeRoom = (person: PersonId, idleSince: number, createdSince: numb
 
 /** Deletes up to `limit` that were last used before `idleSince`, Unix milliseconds. Whether there may be more. */
 export const forget = (idleSince: number, limit: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const gone = yield* tx.all(
-      "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < ? LIMIT ?) RETURNING 1",
-      [idleSince, limit]
-    )
-    return gone.length === limit
-  })
+  Effect.map(
+    changedRows("DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < ? LIMIT ?)", [
+      idleSince,
+      limit
+    ]),
+    (count) => count === limit
+  )

@@ -1,7 +1,7 @@
 import { Effect, Record } from "effect"
 import type { AccountId } from "../Domain/Ids.ts"
 import { contactLink, plainShop, type Shop, shopTexts } from "../Domain/Shop.ts"
-import { type Db, Tx } from "../Sql.ts"
+import { type Db, execute } from "../Sql.ts"
 
 type Row = Readonly<Record<(typeof shopTexts)[number], string | null>> & {
   /** Separated by spaces. */
@@ -25,11 +25,9 @@ export const shopOf = (db: Db, account: AccountId) =>
 const columns = ["account_id", ...shopTexts.map(columnOf), "frame_origins"]
 
 /** Replaces how it looks. */
-export const putShop = Effect.fn("ShopsRepo.putShop")(function* (account: AccountId, shop: Shop) {
-  const tx = yield* Tx
-  yield* tx.run(`INSERT OR REPLACE INTO shops (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`, [
+export const putShop = (account: AccountId, shop: Shop) =>
+  execute(`INSERT OR REPLACE INTO shops (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`, [
     account,
     ...shopTexts.map((part) => shop[part] ?? null),
     shop.frameOrigins.join(" ")
   ])
-})

@@ -1,7 +1,7 @@
 /** Logos that were uploaded in the portal: small pictures, kept in the store. The shop's `logo` is then `uploaded.` and their type. */
 import { Effect, Either } from "effect"
 import type { AccountId } from "../Domain/Ids.ts"
-import { type Db, Tx, Writer } from "../Sql.ts"
+import { type Db, execute, oneValue, Tx, Writer } from "../Sql.ts"
 import { putShop, shopOf } from "./ShopsRepo.ts"
 
 /** Bytes: with its text in base64, a form's body has room for it. */
@@ -57,27 +57,18 @@ export const storeLogoImage = (account: AccountId, bytes: Buffer, type: ImageTyp
   Effect.flatMap(Writer, (writer) =>
     writer.write(
       Effect.gen(function* () {
-        const tx = yield* Tx
         const logo = `uploaded.${type}`
-        yield* tx.run("INSERT OR REPLACE INTO shop_images (account_id, name, bytes) VALUES (?, ?, ?)", [
-          account,
-          logo,
-          bytes
-        ])
-        yield* putShop(account, { ...(yield* shopOf(tx, account)), logo })
+        const image = [account, logo, bytes] as const
+        yield* execute("INSERT OR REPLACE INTO shop_images (account_id, name, bytes) VALUES (?, ?, ?)", image)
+        yield* putShop(account, { ...(yield* shopOf(yield* Tx, account)), logo })
       })
     )
   )
 
 /** The picture of that name; undefined where there is none. */
 export const logoImage = (db: Db, account: AccountId, name: string) =>
-  Effect.map(
-    db.get<{ bytes: Buffer }>("SELECT bytes FROM shop_images WHERE account_id = ? AND name = ?", [account, name]),
-    (row) => row?.bytes
-  )
+  oneValue<Buffer>(db, "SELECT bytes FROM shop_images WHERE account_id = ? AND name = ?", [account, name])
 
 /** Forgets the picture of an account whose logo is another one now. */
 export const dropOtherImage = (account: AccountId, logo: string | undefined) =>
-  Effect.flatMap(Tx, (tx) =>
-    tx.run("DELETE FROM shop_images WHERE account_id = ? AND name <> ?", [account, logo ?? ""])
-  )
+  execute("DELETE FROM shop_images WHERE account_id = ? AND name <> ?", [account, logo ?? ""])

@@ -13,7 +13,7 @@ import type { RefundStatus } from "../Domain/Refund.ts"
 import { betweenParts } from "../Http/parts.ts"
 import { iso } from "../lib/moment.ts"
 import { isBooked, isBookedRefund, isIncome } from "../migrations/0001_start/ledger.ts"
-import type { Db, Param } from "../Sql.ts"
+import { allValues, type Db, type Param } from "../Sql.ts"
 
 /** The place of a row in the order of the ledger. */
 export type LedgerPlace = readonly [at: number, kind: LedgerKind, ...key: ReadonlyArray<string | number>]
@@ -189,8 +189,8 @@ export const placeIn = (cursor: string): LedgerPlace | undefined => {
 /** The accounts from an id on, in the order of ids, and then undefined: what is of no single account. */
 export const accountsFrom = (db: Db, first: string) =>
   Effect.map(
-    db.all<{ readonly id: AccountId }>("SELECT id FROM accounts WHERE id >= ? ORDER BY id", [first]),
-    (rows): ReadonlyArray<AccountId | undefined> => [...rows.map(({ id }) => id), undefined]
+    allValues<AccountId>(db, "SELECT id FROM accounts WHERE id >= ? ORDER BY id", [first]),
+    (ids): ReadonlyArray<AccountId | undefined> => [...ids, undefined]
   )
 
 /** The order of places, newest first. */

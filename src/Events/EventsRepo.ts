@@ -3,7 +3,7 @@ import type { Owner } from "../Domain/Account.ts"
 import type { EventKind } from "../Domain/Event.ts"
 import type { EventId } from "../Domain/Ids.ts"
 import { wellFormedJson } from "../lib/text.ts"
-import type { Db } from "../Sql.ts"
+import { type Db, oneValue } from "../Sql.ts"
 
 /** A stored event. `body` is the body of its webhooks, `sequence` its position in the order of all commits. */
 export interface StoredEvent {
@@ -33,22 +33,15 @@ export const placeOf = (db: Db, { account, mode }: Owner, id: EventId, since: nu
 
 /** The owner's newest event, undefined before the first. */
 export const newest = (db: Db, { account, mode }: Owner) =>
-  Effect.map(
-    db.all<EventCursor>(
-      `SELECT sequence, id FROM events INDEXED BY events_owner
-       WHERE account_id = ? AND mode = ? ORDER BY sequence DESC LIMIT 1`,
-      [account, mode]
-    ),
-    ([row]) => row
+  db.get<EventCursor>(
+    `SELECT sequence, id FROM events INDEXED BY events_owner
+     WHERE account_id = ? AND mode = ? ORDER BY sequence DESC LIMIT 1`,
+    [account, mode]
   )
 
 /** What every attempt to deliver an event sends, byte for byte; undefined where the owner has no such event. */
 export const bodyOf = (db: Db, { account, mode }: Owner, id: string) =>
   Effect.map(
-    db.get<{ body: string }>("SELECT body FROM events WHERE id = ? AND account_id = ? AND mode = ?", [
-      id,
-      account,
-      mode
-    ]),
-    (row) => row && wellFormedJson(row.body)
+    oneValue<string>(db, "SELECT body FROM events WHERE id = ? AND account_id = ? AND mode = ?", [id, account, mode]),
+    (body) => body && wellFormedJson(body)
   )

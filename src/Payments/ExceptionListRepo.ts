@@ -5,7 +5,7 @@ import type { ChainName, Mode } from "../Domain/Chain.ts"
 import type { ShownExceptions } from "../Domain/Event.ts"
 import type { ExceptionKind, PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
-import { countRows, type Db, type Param } from "../Sql.ts"
+import { allOf, countRows, type Db, when } from "../Sql.ts"
 import { selectExceptions as select } from "./exceptionRows.ts"
 
 // Open before closed; among each, `found_late` and `reorged` first (paid for nothing, or delivered for nothing), then the
@@ -69,15 +69,8 @@ export const open = (db: Db, { after, limit, payment }: OpenFilter) => {
   // Also where the exception `after` has been closed since: its place in the order is that of an open one.
   const behind = `(rank, opened_at, id) > (
     SELECT iif(kind IN ('found_late', 'reorged'), 0, 1), opened_at, id FROM exceptions WHERE id = ?)`
-  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
-    ["closed_at IS NULL"],
-    ...(payment === undefined ? [] : [["payment_id = ?", payment] as const]),
-    ...(after === undefined ? [] : [[behind, after] as const])
-  ]
-  return select(db, `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ${pressingFirst} LIMIT ?`, [
-    ...conditions.flatMap(([, ...params]) => params),
-    limit
-  ])
+  const { params, where } = allOf([["closed_at IS NULL"], ...when("payment_id = ?", payment), ...when(behind, after)])
+  return select(db, `WHERE ${where} ${pressingFirst} LIMIT ?`, [...params, limit])
 }
 
 /** An owner's exceptions, a page. */
@@ -96,23 +89,19 @@ export interface ListFilter {
  * It is named in the query: after an ANALYZE, SQLite might prefer to search all rows of a rare kind.
  */
 export const list = (db: Db, owner: Owner, { after, chain, isOpen, kind, limit, payment }: ListFilter) => {
-  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+  const { params, where } = allOf([
     ["account_id = ? AND mode = ?", owner.account, owner.mode],
-    ...(payment === undefined ? [] : [["payment_id = ?", payment] as const]),
-    ...(isOpen === undefined ? [] : [["is_open = ?", isOpen ? 1 : 0] as const]),
-    ...(kind === undefined ? [] : [["kind = ?", kind] as const]),
-    ...(chain === undefined ? [] : [["chain = ?", chain] as const]),
-    ...(after === undefined ? [] : [["(opened_at, sequence) < (?, ?)", after.createdAt, after.sequence] as const])
-  ]
+    ...when("payment_id = ?", payment),
+    ...when("is_open = ?", isOpen === undefined ? undefined : Number(isOpen)),
+    ...when("kind = ?", kind),
+    ...when("chain = ?", chain),
+    ...when("(opened_at, sequence) < (?, ?)", after?.createdAt, after?.sequence)
+  ])
   const by = { _status: isOpen, _kind: kind, _chain: chain }
   const filters = Object.entries(by).flatMap(([name, value]) => (value === undefined ? [] : [name]))
   const index = payment === undefined ? `exceptions_list${filters.join("")}` : "exceptions_list_payment"
-  return select(
-    db,
-    `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ORDER BY opened_at DESC, sequence DESC LIMIT ?`,
-    [...conditions.flatMap(([, ...params]) => params), limit],
-    `exceptions INDEXED BY ${index}`
-  )
+  const rest = `WHERE ${where} ORDER BY opened_at DESC, sequence DESC LIMIT ?`
+  return select(db, rest, [...params, limit], `exceptions INDEXED BY ${index}`)
 }
 
 /** The number of an owner's open exceptions, counted up to `limit`. */

@@ -7,7 +7,7 @@ import type { Owner } from "../Domain/Account.ts"
 import type { CheckoutToken, InvoiceId } from "../Domain/Ids.ts"
 import { type Invoice, type InvoiceStatus, invoiceStatusOf, type PaymentChoice } from "../Domain/Invoice.ts"
 import type { Outbox } from "../Events/Outbox.ts"
-import { type Db, execute, type Param, Tx, withoutNulls } from "../Sql.ts"
+import { allOf, allRows, type Db, execute, oneRow, oneValue, type Param, Tx, when } from "../Sql.ts"
 import * as Payments from "./PaymentsRepo.ts"
 
 interface Row extends Omit<Invoice, "choices" | "price"> {
@@ -21,15 +21,19 @@ const columns = `sequence, id, checkout_token AS checkoutToken, account_id AS ac
   amount, currency, choices, status, created_at AS createdAt, expires_at AS expiresAt, metadata, redirect_url AS redirectUrl,
   webhook_url AS webhookUrl, language, payment_id AS payment, changes`
 
-const fromRow = (row: Row): Invoice => {
-  const { amount, choices, currency, ...rest }: Row = withoutNulls(row)
-  return { ...rest, price: { amount, currency }, choices: choices.split(" ") as ReadonlyArray<PaymentChoice> }
-}
+const fromRow = ({ amount, choices, currency, ...rest }: Row): Invoice => ({
+  ...rest,
+  price: { amount, currency },
+  choices: choices.split(" ") as ReadonlyArray<PaymentChoice>
+})
 
-const where = (condition: string) => `SELECT ${columns} FROM invoices WHERE ${condition}`
+const select = (condition: string) => `SELECT ${columns} FROM invoices WHERE ${condition}`
 
 const first = (db: Db, condition: string, params: ReadonlyArray<Param>) =>
-  Effect.map(db.get<Row>(where(condition), params), (row) => row && fromRow(row))
+  Effect.map(oneRow<Row>(db, select(condition), params), (row) => row && fromRow(row))
+
+const all = (db: Db, condition: string, params: ReadonlyArray<Param>) =>
+  Effect.map(allRows<Row>(db, select(condition), params), (rows) => rows.map(fromRow))
 
 export const byId = (db: Db, id: string) => first(db, "id = ?", [id])
 
@@ -60,26 +64,23 @@ export interface InvoiceFilter {
 /** A page of an owner's invoices, newest first. */
 export const list = (db: Db, { account, mode }: Owner, filter: InvoiceFilter) => {
   const { after, createdAfter, createdBefore, limit, merchantRef, status } = filter
-  const conditions: ReadonlyArray<readonly [string, ...ReadonlyArray<Param>]> = [
+  const { params, where } = allOf([
     ["account_id = ? AND mode = ?", account, mode],
-    ...(status === undefined ? [] : [["status = ?", status] as const]),
-    ...(merchantRef === undefined ? [] : [["merchant_ref = ?", merchantRef] as const]),
-    ...(createdAfter === undefined ? [] : [["created_at >= ?", createdAfter] as const]),
-    ...(createdBefore === undefined ? [] : [["created_at < ?", createdBefore] as const]),
-    ...(after === undefined ? [] : [["(created_at, sequence) < (?, ?)", after.createdAt, after.sequence] as const])
-  ]
-  const sql = where(conditions.map(([condition]) => condition).join(" AND "))
-  const params = conditions.flatMap(([_, ...some]) => some)
-  return Effect.map(db.all<Row>(`${sql} ORDER BY created_at DESC, sequence DESC LIMIT ?`, [...params, limit]), (rows) =>
-    rows.map(fromRow)
-  )
+    ...when("status = ?", status),
+    ...when("merchant_ref = ?", merchantRef),
+    ...when("created_at >= ?", createdAfter),
+    ...when("created_at < ?", createdBefore),
+    ...when("(created_at, sequence) < (?, ?)", after?.createdAt, after?.sequence)
+  ])
+  return all(db, `${where} ORDER BY created_at DESC, sequence DESC LIMIT ?`, [...params, limit])
 }
 
 /** Stores a new invoice. */
 export const insert = Effect.fnUntraced(function* (invoice: Omit<Invoice, "sequence" | "payment" | "changes">) {
   const tx = yield* Tx
   const { price } = invoice
-  const row = yield* tx.get<{ sequence: number }>(
+  const sequence = yield* oneValue<number>(
+    tx,
     `INSERT INTO invoices (id, checkout_token, account_id, mode, merchant_ref, amount, currency, choices, status, created_at,
        expires_at, metadata, redirect_url, webhook_url, language)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING sequence`,
@@ -90,7 +91,7 @@ export const insert = Effect.fnUntraced(function* (invoice: Omit<Invoice, "seque
       invoice.language ?? null
     ]
   )
-  return { ...invoice, sequence: row?.sequence ?? 0, payment: undefined, changes: 0 } satisfies Invoice
+  return { ...invoice, sequence: sequence ?? 0, payment: undefined, changes: 0 } satisfies Invoice
 })
 
 /** The payment of the customer's choice, or none before the next one. */
@@ -99,25 +100,17 @@ export const setPayment = (id: InvoiceId, payment: Invoice["payment"]) =>
 
 /** Open invoices without an open payment that end up to `until`, the first of them. */
 export const ending = (db: Db, until: number, limit: number) =>
-  Effect.map(
-    db.all<Row>(
-      `${where(`status = 'open' AND expires_at <= ? AND NOT EXISTS (
-         SELECT 1 FROM payments WHERE invoice_id = invoices.id AND status IN ('pending', 'detecting'))`)}
-       ORDER BY expires_at LIMIT ?`,
-      [until, limit]
-    ),
-    (rows) => rows.map(fromRow)
+  all(
+    db,
+    `status = 'open' AND expires_at <= ? AND NOT EXISTS (
+       SELECT 1 FROM payments WHERE invoice_id = invoices.id AND status IN ('pending', 'detecting'))
+     ORDER BY expires_at LIMIT ?`,
+    [until, limit]
   )
 
 /** When the next open invoice ends, of those that end after `after`. */
 export const nextEnd = (db: Db, after: number) =>
-  Effect.map(
-    db.get<{ at: number | null }>(
-      "SELECT min(expires_at) AS at FROM invoices WHERE status = 'open' AND expires_at > ?",
-      [after]
-    ),
-    (row) => row?.at ?? undefined
-  )
+  oneValue<number>(db, "SELECT min(expires_at) FROM invoices WHERE status = 'open' AND expires_at > ?", [after])
 
 /** Stores a status with its event; one that is open again after a reorg has none. `at` in Unix milliseconds. */
 export const setStatus = Effect.fnUntraced(function* (

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import { type Touched, touchedSql } from "../Chains/ledger/LedgerRepo.ts"
 import type { Network } from "../Domain/Chain.ts"
-import { Tx } from "../Sql.ts"
+import { allValues, Tx } from "../Sql.ts"
 
 const isUndecided = `canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND tx_hash IS NOT NULL AND NOT EXISTS (
   SELECT 1 FROM payments WHERE id = receipts.payment_id AND status IN ('pending', 'detecting') AND chain = receipts.chain)
@@ -50,11 +50,9 @@ export const selectOpenNeeds = `
 /** Drops a chain's undecided money, until a scan finds it again. Gives whom they concern. */
 export const dropUndecided = ({ chain, mode }: Network) =>
   Effect.flatMap(Tx, (tx) =>
-    Effect.map(
-      tx.all<{ readonly touched: Touched }>(
-        `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND ${isUndecided} RETURNING ${touchedSql} AS touched`,
-        [chain, mode]
-      ),
-      (rows) => rows.map(({ touched }) => touched)
+    allValues<Touched>(
+      tx,
+      `UPDATE receipts SET canonical = 0 WHERE chain = ? AND mode = ? AND ${isUndecided} RETURNING ${touchedSql}`,
+      [chain, mode]
     )
   )

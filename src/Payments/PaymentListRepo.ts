@@ -10,7 +10,7 @@ import { CheckoutToken, type PaymentId } from "../Domain/Ids.ts"
 import { termsOf } from "../Domain/Metadata.ts"
 import { type FailureReason, type Payment, PaymentStatus, referenceOf } from "../Domain/Payment.ts"
 import { betweenParts } from "../Http/parts.ts"
-import type { Db, Param } from "../Sql.ts"
+import { allOf, allValues, type Db, oneValue, type SqlCondition, when } from "../Sql.ts"
 import { lastIndexed } from "./metadata.ts"
 import { columns, fromRow, type PaymentRow } from "./PaymentsRepo.ts"
 
@@ -54,8 +54,6 @@ export interface ListFilter {
 /** A filter that a text stands for. */
 type Meaning = Pick<ListFilter, "address" | "from" | "merchantRef" | "object" | "txHash" | "value">
 
-type Condition = readonly [sql: string, ...params: ReadonlyArray<Param>]
-
 /** How the payment of an object is found by its id, by the prefix of that. */
 const objects: ReadonlyMap<string, string> = new Map([
   ["pay", "?"],
@@ -65,7 +63,7 @@ const objects: ReadonlyMap<string, string> = new Map([
 ])
 
 /** The condition for the payment of an object; undefined for a text that names none. */
-const ofObject = (text: string): Condition | undefined => {
+const ofObject = (text: string): SqlCondition | undefined => {
   const [prefix = ""] = text.split("_", 1)
   const found = objects.get(prefix)
   if (found !== undefined) return [`id = ${found}`, text]
@@ -80,7 +78,7 @@ const ofObject = (text: string): Condition | undefined => {
  * reorg orphaned counts too: a webhook may have named it. A transaction's payments are few: they are found first, and
  * looked up by their ids, of which the first index is.
  */
-const ofTransaction = (txHash: string): Condition => [
+const ofTransaction = (txHash: string): SqlCondition => [
   `(SELECT payment_id FROM receipts INDEXED BY receipts_transaction
       WHERE tx_hash = ? AND payment_id IS NOT NULL AND tx_hash IS NOT NULL
     UNION SELECT id FROM payments INDEXED BY payments_transaction WHERE tx_hash = ? AND tx_hash IS NOT NULL)
@@ -97,7 +95,7 @@ const isUnique = ({ address, ids, merchantRef, object, txHash }: ListFilter): bo
  * is named: after an ANALYZE, SQLite might prefer to search all rows of a rare chain for a status. A reference and an
  * address are unique, and have the index of that.
  */
-const sourceOf = (filter: ListFilter): Condition => {
+const sourceOf = (filter: ListFilter): SqlCondition => {
   const { cancelled, chain, ids, object, status, txHash } = filter
   if (ids !== undefined || object !== undefined) return ["payments INDEXED BY sqlite_autoindex_payments_1"]
   if (txHash !== undefined) return ofTransaction(txHash)
@@ -108,9 +106,9 @@ const sourceOf = (filter: ListFilter): Condition => {
 
 /** The conditions of each range of its index that a page is merged of: for a status every chain, for a chain every status. */
 const withRanges = (
-  conditions: ReadonlyArray<Condition>,
+  conditions: ReadonlyArray<SqlCondition>,
   filter: ListFilter
-): ReadonlyArray<ReadonlyArray<Condition>> => {
+): ReadonlyArray<ReadonlyArray<SqlCondition>> => {
   const { cancelled, chain, status } = filter
   const isMerged = (status === undefined) !== (chain === undefined) && !cancelled && !isUnique(filter)
   if (!isMerged) return [conditions]
@@ -118,22 +116,18 @@ const withRanges = (
   return values.map((value) => [...conditions, ...when(`${column} = ?`, value)])
 }
 
-/** A condition with one parameter; none without a value. */
-const when = (sql: string, value: Param | undefined): ReadonlyArray<Condition> =>
-  value === undefined ? [] : [[sql, value]]
-
 // The indexes of references begin with the owner: one seek for each account and mode.
 const anyOwner = `account_id IN (SELECT id FROM accounts) AND mode IN (${modes.map((mode) => `'${mode}'`).join(", ")})`
 
 /** Whose payments, of which page. */
-const placed = (owner: Owner | undefined, filter: ListFilter): ReadonlyArray<Condition> => {
+const placed = (owner: Owner | undefined, filter: ListFilter): ReadonlyArray<SqlCondition> => {
   const { after, createdAfter, createdBefore } = filter
   // A cursor is below `createdBefore`: of two upper bounds SQLite might search by the wrong one.
   const below = after ?? (createdBefore === undefined ? undefined : { createdAt: createdBefore, sequence: 0 })
   return [
     owner === undefined ? [anyOwner] : ["account_id = ? AND mode = ?", owner.account, owner.mode],
     ...when("created_at >= ?", createdAfter),
-    ...(below === undefined ? [] : [["(created_at, sequence) < (?, ?)", below.createdAt, below.sequence] as const])
+    ...when("(created_at, sequence) < (?, ?)", below?.createdAt, below?.sequence)
   ]
 }
 
@@ -155,7 +149,7 @@ const conditionsOf = ({
   metadata = {},
   object,
   status
-}: ListFilter): ReadonlyArray<Condition> => [
+}: ListFilter): ReadonlyArray<SqlCondition> => [
   ...when("id IN (SELECT value FROM json_each(?))", ids && JSON.stringify(ids)),
   ...(object === undefined ? [] : [ofObject(object) ?? (["false"] as const)]),
   ...when("merchant_ref = ?", merchantRef && referenceOf(merchantRef)),
@@ -169,19 +163,19 @@ const conditionsOf = ({
 
 const newestFirst = "ORDER BY created_at DESC, sequence DESC"
 
-const amongPlaces = (places: ReadonlyArray<Cursor>): Condition => [
+const amongPlaces = (places: ReadonlyArray<Cursor>): SqlCondition => [
   "sequence IN (SELECT value FROM json_each(?))",
   JSON.stringify(places.map(({ sequence }) => sequence))
 ]
 
 const rowsBy = (
   db: Db,
-  [from, ...given]: Condition,
-  ranges: ReadonlyArray<ReadonlyArray<Condition>>,
+  [from, ...given]: SqlCondition,
+  ranges: ReadonlyArray<ReadonlyArray<SqlCondition>>,
   limit: number
 ) => {
-  const selects = ranges.map((range) => `WHERE ${range.map(([sql]) => sql).join(" AND ")}`)
-  const params = [...given, ...ranges.flat().flatMap(([, ...params]) => params), limit]
+  const selects = ranges.map((range) => `WHERE ${allOf(range).where}`)
+  const params = [...given, ...allOf(ranges.flat()).params, limit]
   // SQLite merges ranges that are in order, and reads no more of each than it needs: here only from the index.
   const merged = selects.map((where) => `SELECT sequence, created_at FROM ${from} ${where}`).join("\nUNION ALL ")
   const sql =
@@ -200,11 +194,11 @@ const keysOf = (db: Db, { account, mode }: Owner) => {
   const sql = `WITH RECURSIVE keys (key) AS (
       ${next} UNION ALL SELECT (${next} AND key > keys.key) FROM keys WHERE keys.key IS NOT NULL LIMIT ${mostKeys})
     SELECT key FROM keys WHERE key IS NOT NULL`
-  return Effect.map(db.all<{ key: string }>(sql, [account, mode, account, mode]), (rows) => rows.map(({ key }) => key))
+  return allValues<string>(db, sql, [account, mode, account, mode])
 }
 
 /** Where payments are found by one filter, newest first: tables with the beginning of a condition. */
-type Found = ReadonlyArray<Condition>
+type Found = ReadonlyArray<SqlCondition>
 
 /** `key`: undefined for any. */
 const byValue = (keys: ReadonlyArray<string>, value: string, key?: string): Found => [
@@ -218,13 +212,13 @@ const byValue = (keys: ReadonlyArray<string>, value: string, key?: string): Foun
 
 /** The places of the next payments that are found so, whatever the other filters. */
 const placesBy = (db: Db, owner: Owner, found: Found, filter: ListFilter, limit: number) => {
-  const page = placed(owner, filter)
+  const page = allOf(placed(owner, filter))
   // Each by its index, and no more of it than the page has.
   const selects = found.map(
     ([sql]) => `SELECT * FROM (SELECT created_at AS createdAt, sequence
-      FROM ${[sql, ...page.map(([one]) => one)].join(" AND ")} ${newestFirst} LIMIT ?)`
+      FROM ${sql} AND ${page.where} ${newestFirst} LIMIT ?)`
   )
-  const params = found.flatMap(([, ...given]) => [...given, ...page.flatMap(([, ...bounds]) => bounds), limit])
+  const params = found.flatMap(([, ...given]) => [...given, ...page.params, limit])
   return db.all<Cursor>(`${selects.join("\nUNION ")} ORDER BY createdAt DESC, sequence DESC LIMIT ?`, [
     ...params,
     limit
@@ -261,7 +255,7 @@ const rarestOf = Effect.fnUntraced(function* (db: Db, owner: Owner, filter: List
 const pageBy = Effect.fnUntraced(function* (db: Db, owner: Owner | undefined, filter: ListFilter) {
   const { limit, metadata, value } = filter
   const isSought = metadata !== undefined || value !== undefined
-  const indexedTo = isSought ? ((yield* db.get<{ at: number }>(`SELECT ${lastIndexed} AS at`))?.at ?? 0) : undefined
+  const indexedTo = isSought ? ((yield* oneValue<number>(db, `SELECT ${lastIndexed}`)) ?? 0) : undefined
   const isIndexed = ({ sequence }: Payment) => indexedTo === undefined || sequence <= indexedTo
   const found = owner === undefined || isUnique(filter) ? undefined : yield* rarestOf(db, owner, filter)
   const kept: Array<Payment> = []
@@ -293,10 +287,8 @@ export const list = Effect.fnUntraced(function* (db: Db, owner: Owner | undefine
   return named === undefined || isBoth ? [] : yield* pageBy(db, owner, { ...filter, ...named })
 })
 
-const idsOf = (rows: ReadonlyArray<{ readonly id: PaymentId }>) => rows.map(({ id }) => id)
-
 /** From a text to all that begin with it. */
-const beginsWith = (column: string, start: string): Condition => [
+const beginsWith = (column: string, start: string): SqlCondition => [
   `${column} >= ? AND ${column} < ?`,
   start,
   `${start}\u{10ffff}`
@@ -306,7 +298,7 @@ const beginsWith = (column: string, start: string): Condition => [
 export const referenceBegins = (db: Db, { account, mode }: Owner, start: string, limit: number) => {
   const [begins, ...range] = beginsWith("merchant_ref", referenceOf(start))
   const sql = `SELECT id FROM payments WHERE account_id = ? AND mode = ? AND ${begins} LIMIT ?`
-  return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...range, limit]), idsOf)
+  return allValues<PaymentId>(db, sql, [account, mode, ...range, limit])
 }
 
 /**
@@ -322,7 +314,7 @@ export const hashFits = (db: Db, { account, mode }: Owner, start: string, end: s
       UNION SELECT payment_id FROM (SELECT payment_id, tx_hash FROM receipts INDEXED BY receipts_transaction
         WHERE tx_hash IS NOT NULL AND payment_id IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash GLOB ?)`
   const params = [...range, limit, `*${end}`]
-  return Effect.map(db.all<{ id: PaymentId }>(sql, [account, mode, ...params, ...params]), idsOf)
+  return allValues<PaymentId>(db, sql, [account, mode, ...params, ...params])
 }
 
 /** A payment that a search has looked at. */

@@ -9,7 +9,7 @@ import type { Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { InvoiceId, PaymentId } from "../Domain/Ids.ts"
 import { deadlineSql, type NewPayment, type Payment, type PricedInvoice } from "../Domain/Payment.ts"
-import { countRows, type Db, type Param, Tx, withoutNulls } from "../Sql.ts"
+import { countRows, type Db, oneValue, type Param, Tx, withoutNulls } from "../Sql.ts"
 import type { AddressSource } from "./addresses/Addresses.ts"
 
 /** The fields of a payment that are stored in another form. */
@@ -171,11 +171,13 @@ const selects = {
 const first = (db: Db, sql: string, params: ReadonlyArray<Param>) =>
   Effect.map(db.get<PaymentRow>(sql, params), (row) => (row === undefined ? undefined : fromRow(row)))
 
+const all = (db: Db, condition: string, params: ReadonlyArray<Param>) =>
+  Effect.map(db.all<PaymentRow>(where(condition), params), (rows) => rows.map(fromRow))
+
 export const byId = (db: Db, id: string) => first(db, selects.id, [id])
 
 /** The payments of an invoice's choices, oldest first. */
-export const ofInvoice = (db: Db, invoice: InvoiceId) =>
-  Effect.map(db.all<PaymentRow>(`${where("invoice_id = ?")} ORDER BY sequence`, [invoice]), (rows) => rows.map(fromRow))
+export const ofInvoice = (db: Db, invoice: InvoiceId) => all(db, "invoice_id = ? ORDER BY sequence", [invoice])
 
 /** The payment of a checkout page; undefined where there is none. */
 export const byCheckoutToken = (db: Db, token: string) => first(db, selects.checkoutToken, [token])
@@ -184,25 +186,19 @@ export const byCheckoutToken = (db: Db, token: string) => first(db, selects.chec
 export const byOwner = (db: Db, owner: Owner, id: string) => first(db, selects.owner, [id, owner.account, owner.mode])
 
 export const idByMerchantRef = (db: Db, owner: Owner, merchantRef: string) =>
-  Effect.map(
-    db.get<{ id: string }>("SELECT id FROM payments WHERE account_id = ? AND mode = ? AND merchant_ref = ?", [
-      owner.account,
-      owner.mode,
-      merchantRef
-    ]),
-    (row) => row?.id as PaymentId | undefined
-  )
+  oneValue<PaymentId>(db, "SELECT id FROM payments WHERE account_id = ? AND mode = ? AND merchant_ref = ?", [
+    owner.account,
+    owner.mode,
+    merchantRef
+  ])
 
 /** Detecting payments with money in a block up to number `deepest`, which has its confirmations: they may confirm now. */
 export const detectingDownTo = (db: Db, { chain, mode }: Network, deepest: number) =>
-  Effect.map(
-    db.all<PaymentRow>(
-      `SELECT ${columns} FROM payments AS payment
-       WHERE status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
-         SELECT 1 FROM receipts WHERE payment_id = payment.id AND chain = payment.chain AND listed = 'own' AND canonical = 1 AND block_number <= ?)`,
-      [chain, mode, deepest]
-    ),
-    (rows) => rows.map(fromRow)
+  all(
+    db,
+    `status = 'detecting' AND chain = ? AND mode = ? AND EXISTS (
+       SELECT 1 FROM receipts WHERE payment_id = payments.id AND chain = payments.chain AND listed = 'own' AND canonical = 1 AND block_number <= ?)`,
+    [chain, mode, deepest]
   )
 
 /**
@@ -218,39 +214,32 @@ export const openExpiredBefore = (
   limit: number,
   searched: boolean
 ) =>
-  Effect.map(
-    db.all<PaymentRow>(
-      `SELECT ${columns} FROM payments
-       WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${deadlineSql} < ?
-         ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
-         AND (${deadlineSql}, sequence) > (?, ?)
-       ORDER BY ${deadlineSql}, sequence LIMIT ?`,
-      [chain, mode, before, after.deadline, after.sequence, limit]
-    ),
-    (rows) => rows.map(fromRow)
+  all(
+    db,
+    `status IN ('pending', 'detecting') AND chain = ? AND mode = ? AND ${deadlineSql} < ?
+       ${searched ? "AND EXISTS (SELECT 1 FROM searches WHERE payment_id = payments.id)" : ""}
+       AND (${deadlineSql}, sequence) > (?, ?)
+     ORDER BY ${deadlineSql}, sequence LIMIT ?`,
+    [chain, mode, before, after.deadline, after.sequence, limit]
   )
 
 /** The open payments of a chain that are due first; `currency`: only those in it. */
 export const openOn = (db: Db, { chain, mode }: Network, currency: PaymentCurrency | undefined, limit: number) =>
-  Effect.map(
-    db.all<PaymentRow>(
-      `SELECT ${columns} FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
-         AND currency = coalesce(?, currency) ORDER BY ${deadlineSql}, sequence LIMIT ?`,
-      [chain, mode, currency ?? null, limit]
-    ),
-    (rows) => rows.map(fromRow)
+  all(
+    db,
+    `status IN ('pending', 'detecting') AND chain = ? AND mode = ?
+       AND currency = coalesce(?, currency) ORDER BY ${deadlineSql}, sequence LIMIT ?`,
+    [chain, mode, currency ?? null, limit]
   )
 
 /** Confirmed payments of a chain with orphaned receipts in blocks above `above`, up to `upTo`. */
 export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: number, upTo: number) =>
-  Effect.map(
-    db.all<PaymentRow>(
-      `SELECT ${columns} FROM payments WHERE status = 'confirmed' AND chain = ? AND id IN (
-         SELECT payment_id FROM receipts
-         WHERE canonical = 0 AND chain = ? AND mode = ? AND block_number > ? AND block_number <= ?)`,
-      [chain, chain, mode, above, upTo]
-    ),
-    (rows) => rows.map(fromRow)
+  all(
+    db,
+    `status = 'confirmed' AND chain = ? AND id IN (
+       SELECT payment_id FROM receipts
+       WHERE canonical = 0 AND chain = ? AND mode = ? AND block_number > ? AND block_number <= ?)`,
+    [chain, chain, mode, above, upTo]
   )
 
 /** The number of open payments of a chain, counted up to `limit`. */

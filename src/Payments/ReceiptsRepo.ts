@@ -13,7 +13,7 @@ import type { PaymentId } from "../Domain/Ids.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { bySize } from "../migrations/0001_start/ledger.ts"
-import { allRows, anyRow, countRows, type Db, execute, type Param, Tx } from "../Sql.ts"
+import { allRows, anyRow, countRows, type Db, execute, oneValue, type Param, Tx } from "../Sql.ts"
 
 /** Receipts of a payment's own currency that are read. */
 const mostOwn = 1_000
@@ -164,13 +164,11 @@ export const payeeOf = (
   blockNumber: number,
   txHash: string
 ) =>
-  Effect.map(
-    db.get<{ payment_id: PaymentId }>(
-      `SELECT payment_id FROM receipts
-       WHERE chain = ? AND mode = ? AND block_number = ? AND tx_hash = ? AND canonical = 1 AND payment_id <> ? LIMIT 1`,
-      [chain, mode, blockNumber, txHash, id]
-    ),
-    (row) => row?.payment_id
+  oneValue<PaymentId>(
+    db,
+    `SELECT payment_id FROM receipts
+     WHERE chain = ? AND mode = ? AND block_number = ? AND tx_hash = ? AND canonical = 1 AND payment_id <> ? LIMIT 1`,
+    [chain, mode, blockNumber, txHash, id]
   )
 
 /** The newest receipts of a payment that are read, in chain order. */

@@ -9,7 +9,7 @@ import type { Network } from "../Domain/Chain.ts"
 import type { PaymentId, RefundId } from "../Domain/Ids.ts"
 import type { PlannedTransfer, Refund, RefundPart, RefundStatus } from "../Domain/Refund.ts"
 import type { PricedMoment } from "../Quotes/frozenRates.ts"
-import { allRows, type Db, execute, type Param, Tx, withoutNulls } from "../Sql.ts"
+import { allOf, allRows, type Db, execute, oneValue, type Param, Tx, when, withoutNulls } from "../Sql.ts"
 import { accountRate } from "./addresses/CollectedRepo.ts"
 
 interface RefundRow extends Omit<Refund, "amount" | "parts" | "plan"> {
@@ -77,19 +77,13 @@ export const list = (
     readonly after?: { readonly createdAt: number; readonly sequence: number } | undefined
   }
 ) => {
-  const conditions: ReadonlyArray<readonly [sql: string, ...params: ReadonlyArray<Param>]> = [
+  const { params, where } = allOf([
     ["account_id = ? AND mode = ?", account, mode],
-    ...(filter.payment === undefined ? [] : [["payment_id = ?", filter.payment] as const]),
-    ...(filter.status === undefined ? [] : [["status = ?", filter.status] as const]),
-    ...(filter.after === undefined
-      ? []
-      : [["(created_at, sequence) < (?, ?)", filter.after.createdAt, filter.after.sequence] as const])
-  ]
-  return select(
-    db,
-    `WHERE ${conditions.map(([sql]) => sql).join(" AND ")} ORDER BY created_at DESC, sequence DESC LIMIT ?`,
-    [...conditions.flatMap(([, ...params]) => params), filter.limit]
-  )
+    ...when("payment_id = ?", filter.payment),
+    ...when("status = ?", filter.status),
+    ...when("(created_at, sequence) < (?, ?)", filter.after?.createdAt, filter.after?.sequence)
+  ])
+  return select(db, `WHERE ${where} ORDER BY created_at DESC, sequence DESC LIMIT ?`, [...params, filter.limit])
 }
 
 /** The refunds of an exception that signed plans have sent, or are sending. */
@@ -106,13 +100,11 @@ export const payable = (db: Db, limit: number) =>
 
 /** The index of a receiving address (lower case) in its wallet. */
 export const walletIndexOf = (db: Db, address: string) =>
-  Effect.map(
-    db.get<{ index: number }>(
-      `SELECT wallet_index AS "index" FROM payments WHERE address = ?
-       UNION ALL SELECT wallet_index FROM gap_addresses WHERE address = ?`,
-      [getAddress(address as Hex), getAddress(address as Hex)]
-    ),
-    (row) => row?.index
+  oneValue<number>(
+    db,
+    `SELECT wallet_index FROM payments WHERE address = ?
+     UNION ALL SELECT wallet_index FROM gap_addresses WHERE address = ?`,
+    [getAddress(address as Hex), getAddress(address as Hex)]
   )
 
 /**

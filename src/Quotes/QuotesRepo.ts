@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { QuoteId } from "../Domain/Ids.ts"
 import type { QuoteObject } from "../Domain/Quote.ts"
-import { type Db, execute, Tx } from "../Sql.ts"
+import { type Db, execute, oneValue, Tx } from "../Sql.ts"
 
 export interface StoredQuote {
   readonly id: QuoteId
@@ -39,8 +39,8 @@ export const byOwner = (db: Db, { account, mode }: Owner, id: string) =>
 /** The terms of a quote, whosever it is: for the payment that names it. */
 export const byId = (db: Db, id: QuoteId) =>
   Effect.map(
-    db.get<{ body: string }>("SELECT body FROM quotes WHERE id = ?", [id]),
-    (row): QuoteObject | undefined => row && JSON.parse(row.body)
+    oneValue<string>(db, "SELECT body FROM quotes WHERE id = ?", [id]),
+    (body): QuoteObject | undefined => body && JSON.parse(body)
   )
 
 /** The cursor of `forget`: the last quote that it looked at; Unix milliseconds. */

@@ -31,20 +31,23 @@ export interface Db {
   readonly writes: () => number
 }
 
-/** Runs a statement that changes or deletes rows. Whether there were any. */
-export const changes = (db: Db, sql: string, params: ReadonlyArray<Param>): Effect.Effect<boolean, StoreUnavailable> =>
-  Effect.map(db.all(`${sql} RETURNING 1`, params), (rows) => rows.length > 0)
-
 /** Whether a query gives any row. */
 export const anyRow = (db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
   Effect.map(db.get(sql, params), (row) => row !== undefined)
 
+const firstOf = <Value>(row: Readonly<Record<string, Value>>) => Object.values(row)[0] as Value
+
+/** The rows of a query with one column: the values of that. */
+export const allValues = <Value>(db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
+  Effect.map(db.all<Record<string, Value>>(sql, params), (rows): ReadonlyArray<Value> => rows.map(firstOf))
+
+/** The same of a query for one row at most; undefined for NULL too. */
+export const oneValue = <Value>(db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
+  Effect.map(db.get<Record<string, Value | null>>(sql, params), (row) => (row && firstOf(row)) ?? undefined)
+
 /** The number of rows of a query. One that may have many has a LIMIT. */
 export const countRows = (db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
-  Effect.map(
-    db.get<{ readonly count: number }>(`SELECT count(*) AS count FROM (${sql})`, params),
-    (row) => row?.count ?? 0
-  )
+  Effect.map(oneValue<number>(db, `SELECT count(*) FROM (${sql})`, params), (count = 0) => count)
 
 /** Puts undefined, as domain types have it, in place of SQL's NULL: in the row itself, which nothing else holds yet. */
 export const withoutNulls = <Row extends object>(row: Row): Row => {
@@ -64,6 +67,19 @@ export const allRows = <Row extends object>(db: Db, sql: string, params: Readonl
 export const oneRow = <Row extends object>(db: Db, sql: string, params: ReadonlyArray<Param>) =>
   Effect.map(db.get<Row>(sql, params), (row) => row && withoutNulls(row))
 
+/** A condition of a query, with its parameters. */
+export type SqlCondition = readonly [sql: string, ...params: ReadonlyArray<Param>]
+
+/** A condition with these parameters; none where one of them is undefined. */
+export const when = (sql: string, ...params: ReadonlyArray<Param | undefined>): ReadonlyArray<SqlCondition> =>
+  params.includes(undefined) ? [] : [[sql, ...(params as ReadonlyArray<Param>)]]
+
+/** All of the conditions, and their parameters in order. */
+export const allOf = (conditions: ReadonlyArray<SqlCondition>) => ({
+  where: conditions.map(([sql]) => sql).join(" AND "),
+  params: conditions.flatMap(([, ...params]) => params)
+})
+
 /**
  * The transaction that a command of the writer runs in. What writes requires it; a query that any connection may run takes
  * a `Db` instead.
@@ -82,6 +98,14 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
 /** A command of one statement. */
 export const execute = (sql: string, params: ReadonlyArray<Param> = []): Effect.Effect<void, StoreUnavailable, Tx> =>
   Effect.flatMap(Tx, (tx) => tx.run(sql, params))
+
+/** How many rows a statement changes or deletes. */
+export const changedRows = (sql: string, params: ReadonlyArray<Param>): Effect.Effect<number, StoreUnavailable, Tx> =>
+  Effect.flatMap(Tx, (tx) => Effect.map(tx.all(`${sql} RETURNING 1`, params), (rows) => rows.length))
+
+/** Whether it changes or deletes any. */
+export const changes = (sql: string, params: ReadonlyArray<Param>) =>
+  Effect.map(changedRows(sql, params), (count) => count > 0)
 
 /** What is also committed, in the transaction that makes `result`. */
 export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable, Tx>

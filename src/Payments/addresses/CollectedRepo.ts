@@ -4,7 +4,7 @@ import { type ChainName, type Mode, type Network, networkKey } from "../../Domai
 import { type Fiat, nativeToken } from "../../Domain/Currency.ts"
 import type { AccountId, PaymentId } from "../../Domain/Ids.ts"
 import { type PricedMoment, rateNow } from "../../Quotes/frozenRates.ts"
-import { type Db, execute } from "../../Sql.ts"
+import { anyRow, type Db, execute, oneValue } from "../../Sql.ts"
 
 export interface CollectedTransfer {
   readonly hash: string
@@ -32,8 +32,8 @@ export const accountRate = (
   at: number
 ) =>
   Effect.map(
-    db.get<{ currency: Fiat | null }>("SELECT currency FROM shops WHERE account_id = ?", [account ?? ""]),
-    (shop) => rateNow(prices, symbol, shop?.currency ?? "USD", at, now)
+    oneValue<Fiat>(db, "SELECT currency FROM shops WHERE account_id = ?", [account ?? ""]),
+    (currency = "USD") => rateNow(prices, symbol, currency, at, now)
   )
 
 /** Adds transfers; those that are there already stay as they are. Gives how many are new. */
@@ -46,11 +46,8 @@ export const add = (
   Effect.gen(function* () {
     let added = 0
     for (const { address, amount, at, currency, hash, nonce, place, refund, to } of transfers) {
-      const known = yield* db.get<{ readonly one: 1 }>(
-        "SELECT 1 AS one FROM collected WHERE chain = ? AND mode = ? AND tx_hash = ? AND place = ?",
-        [chain, mode, hash, place]
-      )
-      if (known !== undefined) continue
+      const isSame = "chain = ? AND mode = ? AND tx_hash = ? AND place = ?"
+      if (yield* anyRow(db, `SELECT 1 FROM collected WHERE ${isSame}`, [chain, mode, hash, place])) continue
       const owner = yield* db.get<OwnerRow>(`${selectOwners} WHERE address = ?`, [address])
       yield* execute(
         `INSERT INTO collected (chain, mode, tx_hash, place, address, receiver, currency, amount, refund, block_time,
@@ -142,5 +139,4 @@ export const transactionsOf = (db: Db, places: ReadonlyArray<NetworkAddress>) =>
   )
 
 /** When the newest of them was noted, Unix milliseconds. */
-export const newest = (db: Db) =>
-  Effect.map(db.get<{ at: number | null }>("SELECT max(noted_at) AS at FROM collected"), (row) => row?.at ?? undefined)
+export const newest = (db: Db) => oneValue<number>(db, "SELECT max(noted_at) FROM collected")

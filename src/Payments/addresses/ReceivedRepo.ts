@@ -4,7 +4,7 @@ import { type ChainName, chainTraits, type Mode, type Network } from "../../Doma
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { AccountId } from "../../Domain/Ids.ts"
-import type { Db } from "../../Sql.ts"
+import { type Db, oneValue } from "../../Sql.ts"
 import type { ReceivedPayment } from "./receivedPayment.ts"
 
 interface ReceivedRow extends Omit<ReceivedPayment, "held" | "isOpen" | "walletAccount"> {
@@ -14,6 +14,12 @@ interface ReceivedRow extends Omit<ReceivedPayment, "held" | "isOpen" | "walletA
   /** JSON: what of its money on the chain waits, as `ReceivedPayment` has it. */
   readonly held: string
 }
+
+/** `until`, unless it is the last payment's sequence, or behind it. */
+const nextAfter = (db: Db, until: number) =>
+  Effect.map(oneValue<number>(db, "SELECT max(sequence) FROM payments"), (last = 0) =>
+    until < last ? until : undefined
+  )
 
 /**
  * Those of the next `window` payments behind the sequence `after`, of any account or of one, and the sequence up to which was
@@ -27,7 +33,6 @@ export const received = (
   window: number
 ) =>
   Effect.gen(function* () {
-    const last = yield* db.get<{ sequence: number }>("SELECT max(sequence) AS sequence FROM payments")
     const until = after + window
     const rows = yield* db.all<ReceivedRow>(
       `SELECT p.id AS payment, p.account_id AS account, p.address, w.account_number AS walletAccount,
@@ -51,7 +56,7 @@ export const received = (
        ORDER BY p.sequence`,
       [chain, chain, chain, after, until, mode, account ?? null, account ?? null, chain]
     )
-    return { rows, next: until < (last?.sequence ?? 0) ? until : undefined }
+    return { rows, next: yield* nextAfter(db, until) }
   })
 
 /** What an address has received of a currency, and what was moved away from it; base units. */
@@ -86,7 +91,6 @@ interface AmountRow extends Pick<MovedRow, "account" | "chain" | "currency" | "m
  */
 export const moved = (db: Db, after: number, window: number) =>
   Effect.gen(function* () {
-    const last = yield* db.get<{ sequence: number }>("SELECT max(sequence) AS sequence FROM payments")
     const until = after + window
     const received = yield* db.all<AmountRow>(
       `SELECT p.account_id AS account, p.address, r.chain, p.mode, r.currency, r.amount
@@ -108,7 +112,7 @@ export const moved = (db: Db, after: number, window: number) =>
     }
     for (const row of received) add(row, BigInt(row.amount), 0n)
     for (const row of collected) add(row, 0n, BigInt(row.amount))
-    const page: MovedPage = { rows: [...found.values()], next: until < (last?.sequence ?? 0) ? until : undefined }
+    const page: MovedPage = { rows: [...found.values()], next: yield* nextAfter(db, until) }
     return page
   })
 

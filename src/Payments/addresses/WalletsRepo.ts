@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { getAddress } from "viem"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { HdWallet } from "../../Settings/hdWallet.ts"
-import { type Db, execute, Tx } from "../../Sql.ts"
+import { type Db, execute, oneValue, Tx } from "../../Sql.ts"
 
 export interface WalletRow {
   readonly fingerprint: string
@@ -21,43 +21,33 @@ export const all = (db: Db) =>
 export const byFingerprint = (db: Db, fingerprint: string) =>
   db.get<WalletRow>("SELECT fingerprint, next_index, jump FROM wallets WHERE fingerprint = ?", [fingerprint])
 
-/** Adds the wallet if it is not known, or its account's number. Gives the indexes that it still has to jump over. */
+/** Adds the wallet if it is not known, or its account's number. */
 export const ensure = ({ account, fingerprint, sponsor }: Pick<HdWallet, "fingerprint"> & Partial<HdWallet>) =>
-  Effect.map(
-    Effect.flatMap(Tx, (tx) =>
-      tx.get<{ jump: number }>(
-        `INSERT INTO wallets (fingerprint, next_index, jump, account_number, sponsor)
-         SELECT ?, 0, jump, ?, ? FROM numbering WHERE true
-         ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number),
-           sponsor = coalesce(excluded.sponsor, sponsor) RETURNING jump`,
-        [fingerprint, account ?? null, sponsor?.toLowerCase() ?? null]
-      )
-    ),
-    (row) => row?.jump ?? 0
+  execute(
+    `INSERT INTO wallets (fingerprint, next_index, jump, account_number, sponsor)
+       SELECT ?, 0, jump, ?, ? FROM numbering WHERE true
+       ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number),
+         sponsor = coalesce(excluded.sponsor, sponsor)`,
+    [fingerprint, account ?? null, sponsor?.toLowerCase() ?? null]
   )
 
 /** The sponsor of the wallet of a payment, or of the address of a lost one; lower case. Undefined where its key was never known. */
 export const sponsorOf = (db: Db, owner: string) =>
-  Effect.map(
-    db.get<{ sponsor: string | null }>(
-      `SELECT sponsor FROM wallets WHERE fingerprint IN
-         (SELECT wallet FROM payments WHERE id = ? UNION ALL SELECT wallet FROM gap_addresses WHERE address = ?)`,
-      [owner, owner.startsWith("0x") ? getAddress(owner) : ""]
-    ),
-    (row) => row?.sponsor ?? undefined
+  oneValue<string>(
+    db,
+    `SELECT sponsor FROM wallets WHERE fingerprint IN
+       (SELECT wallet FROM payments WHERE id = ? UNION ALL SELECT wallet FROM gap_addresses WHERE address = ?)`,
+    [owner, owner.startsWith("0x") ? getAddress(owner) : ""]
   )
 
 /** Takes the wallet's next index; undefined while it has to jump first. */
 export const nextIndex = (fingerprint: string) =>
-  Effect.map(
-    Effect.flatMap(Tx, (tx) =>
-      tx.get<{ taken: number }>(
-        `UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? AND jump = 0
-       RETURNING next_index - 1 AS taken`,
-        [fingerprint]
-      )
-    ),
-    (row) => row?.taken
+  Effect.flatMap(Tx, (tx) =>
+    oneValue<number>(
+      tx,
+      "UPDATE wallets SET next_index = next_index + 1 WHERE fingerprint = ? AND jump = 0 RETURNING next_index - 1",
+      [fingerprint]
+    )
   )
 
 /** The wallet has jumped to `next`. */

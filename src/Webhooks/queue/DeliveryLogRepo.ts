@@ -4,7 +4,7 @@ import type { Mode } from "../../Domain/Chain.ts"
 import type { DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
-import { countRows, type Db, type Param } from "../../Sql.ts"
+import { allOf, countRows, type Db, when } from "../../Sql.ts"
 
 // Deliveries as operators and merchants see them. Only reads. Times in Unix milliseconds.
 
@@ -57,25 +57,18 @@ export interface Selection {
 }
 
 /** A condition on `deliveries AS d` that an index serves: in the order of (created_at, sequence), except for a payment's few. */
-export const selecting = ({ endpoint, owner, payment, since, status, until }: Selection) => {
-  // `+` excludes a column from the choice of the index: an endpoint's own is the better one.
-  const conditions: ReadonlyArray<readonly [string, ...ReadonlyArray<Param>]> = [
-    ...(payment === undefined
-      ? []
-      : ([["d.event_id IN (SELECT id FROM events WHERE payment_id = ?)", payment]] as const)),
-    ...(endpoint === undefined
-      ? ([["d.account_id = ? AND d.mode = ?", owner.account, owner.mode]] as const)
-      : ([["d.endpoint_id = ? AND +d.account_id = ? AND +d.mode = ?", endpoint, owner.account, owner.mode]] as const)),
+export const selecting = ({ endpoint, owner: { account, mode }, payment, since, status, until }: Selection) =>
+  allOf([
+    ...when("d.event_id IN (SELECT id FROM events WHERE payment_id = ?)", payment),
+    // `+` excludes a column from the choice of the index: an endpoint's own is the better one.
+    endpoint === undefined
+      ? ["d.account_id = ? AND d.mode = ?", account, mode]
+      : ["d.endpoint_id = ? AND +d.account_id = ? AND +d.mode = ?", endpoint, account, mode],
     status === "failing"
       ? ["d.status IN ('pending', 'failed') AND d.attempts + d.redeliveries > 0"]
       : ["d.status = ?", status],
     ["d.created_at >= ? AND d.created_at < ?", since, until]
-  ]
-  return {
-    where: conditions.map(([sql]) => sql).join(" AND "),
-    params: conditions.flatMap(([_, ...params]) => params)
-  }
-}
+  ])
 
 type DeliveryRow = Omit<LoggedDelivery, "attempts">
 type AttemptRow = Omit<LoggedAttempt, "isRedelivery"> & { readonly delivery: number; readonly redelivery: 0 | 1 }

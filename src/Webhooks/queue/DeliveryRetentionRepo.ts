@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { Tx } from "../../Sql.ts"
+import { allValues, changedRows, Tx } from "../../Sql.ts"
 
 // Deletes old rows, a bounded number at a time: after a full page there may be more.
 
@@ -10,11 +10,12 @@ import { Tx } from "../../Sql.ts"
 export const forgetDeliveries = (until: number, limit: number) =>
   Effect.gen(function* () {
     const tx = yield* Tx
-    const done = yield* tx.all<{ sequence: number }>(
+    const done = yield* allValues<number>(
+      tx,
       "SELECT sequence FROM deliveries WHERE done_at <= ? ORDER BY done_at LIMIT ?",
       [until, limit]
     )
-    const sequences = JSON.stringify(done.map(({ sequence }) => sequence))
+    const sequences = JSON.stringify(done)
     yield* tx.run("DELETE FROM attempts WHERE delivery IN (SELECT value FROM json_each(?))", [sequences])
     yield* tx.run("DELETE FROM deliveries WHERE sequence IN (SELECT value FROM json_each(?))", [sequences])
     return done.length === limit
@@ -49,13 +50,12 @@ export const forgetEvents = (until: number, after = 0, limit: number) =>
  * when there may be more.
  */
 export const forgetEndpoints = (until: number, limit: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const gone = yield* tx.all(
+  Effect.map(
+    changedRows(
       `DELETE FROM endpoints WHERE id IN (
          SELECT id FROM endpoints AS e WHERE deleted_at <= ?
-           AND NOT EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id) LIMIT ?) RETURNING id`,
+           AND NOT EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id) LIMIT ?)`,
       [until, limit]
-    )
-    return gone.length === limit
-  })
+    ),
+    (count) => count === limit
+  )

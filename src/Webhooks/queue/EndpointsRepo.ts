@@ -3,22 +3,21 @@ import type { Owner } from "../../Domain/Account.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
-import { type Db, execute, Tx } from "../../Sql.ts"
+import { allRows, allValues, type Db, execute, oneValue, type Param, Tx } from "../../Sql.ts"
 
-interface EndpointRow extends Omit<Endpoint, "events" | "formerSecretUntil"> {
+interface EndpointRow extends Omit<Endpoint, "events"> {
   /** As JSON. */
   readonly events: string
-  readonly formerSecretUntil: number | null
 }
 
 const columns =
   "id, account_id AS account, mode, url, events, created_at AS createdAt, previous_until AS formerSecretUntil"
 
-const fromRow = ({ events, formerSecretUntil, ...row }: EndpointRow): Endpoint => ({
-  ...row,
-  events: JSON.parse(events),
-  formerSecretUntil: formerSecretUntil ?? undefined
-})
+const select = (db: Db, where: string, params: ReadonlyArray<Param>) =>
+  Effect.map(
+    allRows<EndpointRow>(db, `SELECT ${columns} FROM endpoints WHERE deleted_at IS NULL AND ${where}`, params),
+    (rows) => rows.map((row): Endpoint => ({ ...row, events: JSON.parse(row.events) }))
+  )
 
 /** A signing secret and, during a rotation, the one before it, which also signs until then (Unix milliseconds). Sealed. */
 export interface SealedPair {
@@ -29,20 +28,10 @@ export interface SealedPair {
 
 /** The endpoints of an owner that are not deleted, oldest first. */
 export const list = (db: Db, { account, mode }: Owner) =>
-  Effect.map(
-    db.all<EndpointRow>(
-      `SELECT ${columns} FROM endpoints WHERE account_id = ? AND mode = ? AND deleted_at IS NULL ORDER BY rowid`,
-      [account, mode]
-    ),
-    (rows) => rows.map(fromRow)
-  )
+  select(db, "account_id = ? AND mode = ? ORDER BY rowid", [account, mode])
 
 /** An endpoint of any owner, unless it is deleted. */
-export const byId = (db: Db, id: string) =>
-  Effect.map(
-    db.get<EndpointRow>(`SELECT ${columns} FROM endpoints WHERE id = ? AND deleted_at IS NULL`, [id]),
-    (row) => row && fromRow(row)
-  )
+export const byId = (db: Db, id: string) => Effect.map(select(db, "id = ?", [id]), ([endpoint]) => endpoint)
 
 /** The owner and URL of an endpoint, deleted or not. */
 export const ownerOf = (db: Db, id: string) =>
@@ -79,15 +68,14 @@ export const replaceTarget = ({ events, id, url }: Endpoint) =>
 
 /** Marks an endpoint as deleted; undefined when the owner has none of that id. */
 export const markDeleted = (owner: Owner, id: string, at: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ id: EndpointId }>(
+  Effect.flatMap(Tx, (tx) =>
+    oneValue<EndpointId>(
+      tx,
       `UPDATE endpoints SET deleted_at = ? WHERE id = ? AND account_id = ? AND mode = ? AND deleted_at IS NULL
        RETURNING id`,
       [at, id, owner.account, owner.mode]
     )
-    return row?.id
-  })
+  )
 
 /** The sealed secrets of an endpoint, deleted or not: an attempt under way during the deletion still needs them. */
 export const sealedPair = (db: Db, id: EndpointId) =>
@@ -101,25 +89,13 @@ export const replaceSecrets = (id: EndpointId, { previous_secret, previous_until
     id
   ])
 
+const selectHalfDeleted = `SELECT id FROM endpoints AS e WHERE deleted_at IS NOT NULL AND (
+  EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
+  OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`
+
 /** Deleted endpoints whose queue is not empty because tilld stopped while it emptied the queue. */
-export const halfDeleted = (db: Db) =>
-  Effect.map(
-    db.all<{ id: EndpointId }>(
-      `SELECT id FROM endpoints AS e WHERE deleted_at IS NOT NULL AND (
-         EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
-         OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`
-    ),
-    (rows) => rows.map((row) => row.id)
-  )
+export const halfDeleted = (db: Db) => allValues<EndpointId>(db, selectHalfDeleted)
 
 /** The same, of one endpoint of this owner. */
 export const halfDeletedOf = (db: Db, { account, mode }: Owner, id: string) =>
-  Effect.map(
-    db.get<{ id: EndpointId }>(
-      `SELECT id FROM endpoints AS e WHERE id = ? AND account_id = ? AND mode = ? AND deleted_at IS NOT NULL AND (
-         EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
-         OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`,
-      [id, account, mode]
-    ),
-    (row) => row?.id
-  )
+  oneValue<EndpointId>(db, `${selectHalfDeleted} AND id = ? AND account_id = ? AND mode = ?`, [id, account, mode])

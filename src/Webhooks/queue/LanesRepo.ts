@@ -5,7 +5,7 @@
  * short one.
  */
 import { Effect } from "effect"
-import { countRows, type Db, type Param, Tx } from "../../Sql.ts"
+import { allValues, countRows, type Db, execute, oneValue, type Param, Tx } from "../../Sql.ts"
 
 /** A lane and the time of its next turn. */
 interface LaneRef {
@@ -23,50 +23,42 @@ const firstLanes = (db: Db, slow: boolean, limit: number) =>
 
 /** The accounts with a due lane. Skips from account to account by index, past all lanes of each. */
 export const dueAccounts = (db: Db, now: number) =>
-  Effect.map(
-    db.all<{ account: string }>(
-      `WITH RECURSIVE a (account) AS (
-         SELECT min(account_id) FROM lanes UNION ALL
-         SELECT (SELECT min(account_id) FROM lanes WHERE account_id > a.account) FROM a WHERE a.account IS NOT NULL)
-       SELECT account FROM a WHERE account IS NOT NULL AND (
-         EXISTS (SELECT 1 FROM lanes WHERE account_id = account AND slow = 0 AND next_at <= ?)
-         OR EXISTS (SELECT 1 FROM lanes WHERE account_id = account AND slow = 1 AND next_at <= ?))`,
-      [now, now]
-    ),
-    (rows): ReadonlyArray<string> => rows.map(({ account }) => account)
+  allValues<string>(
+    db,
+    `WITH RECURSIVE a (account) AS (
+       SELECT min(account_id) FROM lanes UNION ALL
+       SELECT (SELECT min(account_id) FROM lanes WHERE account_id > a.account) FROM a WHERE a.account IS NOT NULL)
+     SELECT account FROM a WHERE account IS NOT NULL AND (
+       EXISTS (SELECT 1 FROM lanes WHERE account_id = account AND slow = 0 AND next_at <= ?)
+       OR EXISTS (SELECT 1 FROM lanes WHERE account_id = account AND slow = 1 AND next_at <= ?))`,
+    [now, now]
   )
 
 /** An account's due lanes, slow ones or the others: the one that has waited longest since its last turn is first. */
 export const dueOf = (db: Db, account: string, slow: boolean, now: number, limit: number) =>
-  Effect.map(
-    db.all<{ target: string }>(
-      "SELECT target FROM lanes WHERE account_id = ? AND slow = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
-      [account, slow ? 1 : 0, now, limit]
-    ),
-    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
+  allValues<string>(
+    db,
+    "SELECT target FROM lanes WHERE account_id = ? AND slow = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
+    [account, slow ? 1 : 0, now, limit]
   )
 
 /** When the next lane becomes due, in Unix milliseconds; undefined when none is planned after `now`. */
 export const firstAfter = (db: Db, now: number) =>
-  Effect.map(
-    db.get<{ at: number | null }>(
-      `SELECT min(at) AS at FROM (
-         SELECT min(next_at) AS at FROM lanes WHERE slow = 0 AND next_at > ? UNION ALL
-         SELECT min(next_at) FROM lanes WHERE slow = 1 AND next_at > ?)`,
-      [now, now]
-    ),
-    (row) => row?.at ?? undefined
+  oneValue<number>(
+    db,
+    `SELECT min(at) FROM (
+       SELECT min(next_at) AS at FROM lanes WHERE slow = 0 AND next_at > ? UNION ALL
+       SELECT min(next_at) FROM lanes WHERE slow = 1 AND next_at > ?)`,
+    [now, now]
   )
 
 /** The due lanes among `targets` that are not slow: the one that has waited longest is first. */
 export const dueAmong = (db: Db, targets: ReadonlyArray<string>, now: number, limit: number) =>
-  Effect.map(
-    db.all<{ target: string }>(
-      `SELECT l.target FROM json_each(?) AS t CROSS JOIN lanes AS l ON l.target = t.value
-       WHERE l.slow = 0 AND l.next_at <= ? ORDER BY l.next_at LIMIT ?`,
-      [JSON.stringify(targets), now, limit]
-    ),
-    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
+  allValues<string>(
+    db,
+    `SELECT l.target FROM json_each(?) AS t CROSS JOIN lanes AS l ON l.target = t.value
+     WHERE l.slow = 0 AND l.next_at <= ? ORDER BY l.next_at LIMIT ?`,
+    [JSON.stringify(targets), now, limit]
   )
 
 /** A delivery's place in its lane. */
@@ -113,15 +105,10 @@ export const firstDueAt = (target: string) =>
  */
 export const endTurn = (target: string, slow: boolean, now: number) =>
   Effect.gen(function* () {
-    const tx = yield* Tx
-    const row = yield* tx.get<{ at: number | null }>(`SELECT ${firstDueAt("?")} AS at`, [target, target])
-    const next = row?.at ?? undefined
-    if (next === undefined) return yield* tx.run("DELETE FROM lanes WHERE target = ?", [target])
-    yield* tx.run("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", [
-      Math.max(now, next),
-      slow ? 1 : 0,
-      target
-    ])
+    const next = yield* oneValue<number>(yield* Tx, `SELECT ${firstDueAt("?")}`, [target, target])
+    if (next === undefined) return yield* execute("DELETE FROM lanes WHERE target = ?", [target])
+    const row = [Math.max(now, next), slow ? 1 : 0, target]
+    yield* execute("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", row)
   })
 
 /** Counting stops at `countLimit` deliveries, and reads at most `laneLimit` lanes of each class. */
@@ -143,28 +130,21 @@ export const backlog = (db: Db, now: number) =>
   Effect.gen(function* () {
     const lanes = [...(yield* firstLanes(db, false, laneLimit)), ...(yield* firstLanes(db, true, laneLimit))]
     const targets = JSON.stringify(lanes.filter(({ nextAt }) => nextAt <= now).map(({ target }) => target))
-    const oldest = yield* db.get<{ at: number | null }>(
-      `SELECT min(${firstDueAt("l.value")}) AS at FROM json_each(?) AS l`,
-      [targets]
-    )
+    const select = `SELECT min(${firstDueAt("l.value")}) FROM json_each(?) AS l`
+    const oldest = (yield* oneValue<number>(db, select, [targets])) ?? now
     // CROSS JOIN fixes the join order: due lanes first. SQLite would otherwise scan all deliveries, future ones too.
-    const counted = yield* db.get<{ due: number }>(
-      `SELECT count(*) AS due FROM (
-         SELECT 1 FROM json_each(?) AS l CROSS JOIN deliveries AS d ON d.target = l.value
-         WHERE d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?)`,
+    const due = yield* countRows(
+      db,
+      `SELECT 1 FROM json_each(?) AS l CROSS JOIN deliveries AS d ON d.target = l.value
+       WHERE d.redelivery IN (0, 1) AND d.next_attempt_at <= ? LIMIT ?`,
       [targets, now, countLimit]
     )
-    const at = oldest?.at ?? now
-    const result: Backlog = { due: counted?.due ?? 0, oldestDueMillis: Math.max(0, now - at) }
-    return result
+    return { due, oldestDueMillis: Math.max(0, now - oldest) } satisfies Backlog
   })
 
 /** Endpoints with a delivery ahead, at most 1,000. */
 export const endpointLanes = (db: Db) =>
-  Effect.map(
-    db.all<{ target: string }>("SELECT target FROM lanes WHERE target GLOB 'wh_*' LIMIT ?", [laneLimit]),
-    (rows): ReadonlyArray<string> => rows.map(({ target }) => target)
-  )
+  allValues<string>(db, "SELECT target FROM lanes WHERE target GLOB 'wh_*' LIMIT ?", [laneLimit])
 
 /**
  * Counts deliveries that have an attempt ahead (SQL condition `scheduled`) and those that wait for an earlier event's
