@@ -1,7 +1,5 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBodies, errorBody } from "../Domain/ApiError.ts"
+import { endpointsFor, keyedGroup } from "../Auth/Api.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { LedgerKind, LedgerRow } from "../Domain/LedgerRow.ts"
 import { must } from "../lib/annotations.ts"
@@ -38,13 +36,8 @@ export const LedgerPage = pageSchema(
   "Asks for the next page, also where filters left few rows of this one; null at the end."
 )
 
-export const LedgerApi = HttpApiGroup.make("ledger")
-  .add(
-    HttpApiEndpoint.get("list", "/v1/ledger")
-      .setUrlParams(ListLedgerQuery)
-      .addSuccess(LedgerPage)
-      .addError(errorBody("INVALID_CURSOR"))
-      .annotate(RequiredPermission, "payments:read")
-  )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)
+const { get } = endpointsFor("payments:read", "payments:write")
+
+export const LedgerApi = keyedGroup("ledger").add(
+  get("list", "/v1/ledger", "INVALID_CURSOR").setUrlParams(ListLedgerQuery).addSuccess(LedgerPage)
+)

@@ -1,7 +1,7 @@
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/platform"
+import { HttpApiEndpoint, HttpApiSchema } from "@effect/platform"
 import { Predicate, Schema, Stream } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBodies, errorBody } from "../Domain/ApiError.ts"
+import { keyedGroup, RequiredPermission } from "../Auth/Api.ts"
+import { errorBody } from "../Domain/ApiError.ts"
 import { EventKind, Position } from "../Domain/Event.ts"
 import { alternatives, maybe, must } from "../lib/annotations.ts"
 
@@ -26,14 +26,11 @@ const Kinds = must(
   { about: "Only these kinds; otherwise all that report a payment's new status", json: { type: "string" } }
 )
 
-export const EventsApi = HttpApiGroup.make("events")
-  .add(
-    HttpApiEndpoint.get("stream", "/v1/events/stream")
-      .setUrlParams(Schema.Struct({ events: maybe(Kinds) }))
-      .setHeaders(Schema.Struct({ "last-event-id": maybe(Position) }))
-      .addSuccess(Messages)
-      .addError(errorBody("TOO_MANY_STREAMS"))
-      .annotate(RequiredPermission, ["webhooks:read", "payments:read"])
-  )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)
+export const EventsApi = keyedGroup("events").add(
+  HttpApiEndpoint.get("stream", "/v1/events/stream")
+    .setUrlParams(Schema.Struct({ events: maybe(Kinds) }))
+    .setHeaders(Schema.Struct({ "last-event-id": maybe(Position) }))
+    .addSuccess(Messages)
+    .addError(errorBody("TOO_MANY_STREAMS"))
+    .annotate(RequiredPermission, ["webhooks:read", "payments:read"])
+)

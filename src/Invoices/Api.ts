@@ -1,7 +1,6 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { endpointsFor, keyedGroup } from "../Auth/Api.ts"
+import { withStatus } from "../Domain/ApiError.ts"
 import { Fiat } from "../Domain/Currency.ts"
 import { ChoiceName, InvoiceObject, InvoiceStatus, languages } from "../Domain/Invoice.ts"
 import { Metadata } from "../Domain/Metadata.ts"
@@ -83,50 +82,35 @@ export const ListInvoicesQuery = Schema.Struct({
 
 export const InvoicePage = pageSchema("InvoicePage", "invoices", InvoiceObject)
 
+const { get, post } = endpointsFor("payments:read", "payments:write")
+
 const Path = Schema.Struct({ id: text("Identifier of the invoice: `inv_…`.") })
 
-export const InvoicesApi = HttpApiGroup.make("invoices")
+export const InvoicesApi = keyedGroup("invoices")
   .add(
-    HttpApiEndpoint.post("create", "/v1/invoices")
+    post("create", "/v1/invoices", "DUPLICATE_INVOICE_REF", "WALLET_NOT_CONFIGURED", "QUOTA_EXCEEDED")
       .setPayload(CreateInvoiceBody)
       .addSuccess(withStatus(201, InvoiceObject))
-      .addError(errorBodies("DUPLICATE_INVOICE_REF", "WALLET_NOT_CONFIGURED", "QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "payments:write")
   )
+  .add(get("get", "/v1/invoices/:id", "NOT_FOUND").setPath(Path).addSuccess(InvoiceObject))
+  .add(get("list", "/v1/invoices", "INVALID_CURSOR").setUrlParams(ListInvoicesQuery).addSuccess(InvoicePage))
   .add(
-    HttpApiEndpoint.get("get", "/v1/invoices/:id")
-      .setPath(Path)
-      .addSuccess(InvoiceObject)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "payments:read")
-  )
-  .add(
-    HttpApiEndpoint.get("list", "/v1/invoices")
-      .setUrlParams(ListInvoicesQuery)
-      .addSuccess(InvoicePage)
-      .addError(errorBody("INVALID_CURSOR"))
-      .annotate(RequiredPermission, "payments:read")
-  )
-  .add(
-    HttpApiEndpoint.post("choose", "/v1/invoices/:id/choose")
+    post(
+      "choose",
+      "/v1/invoices/:id/choose",
+      "NOT_FOUND",
+      "INVOICE_NOT_OPEN",
+      "CHOICE_UNAVAILABLE",
+      "WALLET_NOT_CONFIGURED",
+      "QUOTA_EXCEEDED"
+    )
       .setPath(Path)
       .setPayload(ChooseBody)
       .addSuccess(InvoiceObject)
-      .addError(
-        errorBodies("NOT_FOUND", "INVOICE_NOT_OPEN", "CHOICE_UNAVAILABLE", "WALLET_NOT_CONFIGURED", "QUOTA_EXCEEDED")
-      )
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "payments:write")
   )
   .add(
-    HttpApiEndpoint.post("cancel", "/v1/invoices/:id/cancel")
+    post("cancel", "/v1/invoices/:id/cancel", "NOT_FOUND", "INVOICE_NOT_OPEN")
       .setPath(Path)
       .setPayload(CancelPaymentBody)
       .addSuccess(InvoiceObject)
-      .addError(errorBodies("NOT_FOUND", "INVOICE_NOT_OPEN"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "payments:write")
   )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)

@@ -1,9 +1,9 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
+import { HttpApiEndpoint } from "@effect/platform"
 import { Effect, ParseResult, Predicate, Schema } from "effect"
-import { ApiKeyAuth, CurrentKey, RequiredPermission } from "../Auth/Api.ts"
+import { CurrentKey, endpointsFor, keyedGroup, RequiredPermission } from "../Auth/Api.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
-import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { Fiat, PaymentCurrency } from "../Domain/Currency.ts"
 import { AccountedPayment } from "../Domain/Event.ts"
@@ -241,60 +241,38 @@ export const CurrencyList = Schema.Struct({
   data: Schema.Array(Payable).annotations({ description: "By chain, in the order of the configuration." })
 }).annotations({ identifier: "CurrencyList" })
 
+const { get, patch, post } = endpointsFor("payments:read", "payments:write")
+
 const Path = Schema.Struct({ id: text("Identifier of the payment: `pay_…`.") })
 
-export const PaymentsApi = HttpApiGroup.make("payments")
+export const PaymentsApi = keyedGroup("payments")
   .add(
-    HttpApiEndpoint.post("create", "/v1/payments")
+    post(
+      "create",
+      "/v1/payments",
+      "DUPLICATE_MERCHANT_REF",
+      "QUOTE_ALREADY_USED",
+      "QUOTE_EXPIRED",
+      "QUOTE_MISMATCH",
+      "QUOTE_NOT_FOUND",
+      "WALLET_NOT_CONFIGURED",
+      "QUOTA_EXCEEDED"
+    )
       .setPayload(CreatePaymentBody)
       .addSuccess(withStatus(201, PaymentObject))
-      .addError(
-        errorBodies(
-          "DUPLICATE_MERCHANT_REF",
-          "QUOTE_ALREADY_USED",
-          "QUOTE_EXPIRED",
-          "QUOTE_MISMATCH",
-          "QUOTE_NOT_FOUND",
-          "WALLET_NOT_CONFIGURED",
-          "QUOTA_EXCEEDED"
-        )
-      )
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "payments:write")
   )
-  .add(
-    HttpApiEndpoint.get("get", "/v1/payments/:id")
-      .setPath(Path)
-      .addSuccess(AccountedPayment)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "payments:read")
-  )
-  .add(
-    HttpApiEndpoint.get("list", "/v1/payments")
-      .setUrlParams(ListPaymentsQuery)
-      .addSuccess(PaymentPage)
-      .addError(errorBody("INVALID_CURSOR"))
-      .annotate(RequiredPermission, "payments:read")
-  )
+  .add(get("get", "/v1/payments/:id", "NOT_FOUND").setPath(Path).addSuccess(AccountedPayment))
+  .add(get("list", "/v1/payments", "INVALID_CURSOR").setUrlParams(ListPaymentsQuery).addSuccess(PaymentPage))
   .add(HttpApiEndpoint.get("currencies", "/v1/currencies").addSuccess(CurrencyList).annotate(RequiredPermission, []))
   .add(
-    HttpApiEndpoint.patch("change", "/v1/payments/:id")
+    patch("change", "/v1/payments/:id", "NOT_FOUND", "QUOTA_EXCEEDED")
       .setPath(Path)
       .setPayload(ChangePaymentBody)
       .addSuccess(AccountedPayment)
-      .addError(errorBody("NOT_FOUND"))
-      .addError(errorBody("QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "payments:write")
   )
   .add(
-    HttpApiEndpoint.post("cancel", "/v1/payments/:id/cancel")
+    post("cancel", "/v1/payments/:id/cancel", "NOT_FOUND", "PAYMENT_NOT_PENDING")
       .setPath(Path)
       .setPayload(CancelPaymentBody)
       .addSuccess(AccountedPayment)
-      .addError(errorBodies("NOT_FOUND", "PAYMENT_NOT_PENDING"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "payments:write")
   )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)

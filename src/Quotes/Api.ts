@@ -1,7 +1,6 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { endpointsFor, keyedGroup } from "../Auth/Api.ts"
+import { withStatus } from "../Domain/ApiError.ts"
 import { ChainName } from "../Domain/Chain.ts"
 import { QuoteCurrency, QuoteObject } from "../Domain/Quote.ts"
 import { alternatives, maybe, must, text } from "../lib/annotations.ts"
@@ -32,21 +31,16 @@ export const CreateQuoteBody = Schema.Struct({
   chain: maybe(Chain)
 }).annotations({ identifier: "CreateQuote", description: "What is to be priced. Unknown fields are refused." })
 
-export const QuotesApi = HttpApiGroup.make("quotes")
+const { get, post } = endpointsFor("quotes:read", "quotes:read")
+
+export const QuotesApi = keyedGroup("quotes")
   .add(
-    HttpApiEndpoint.post("create", "/v1/quotes")
+    post("create", "/v1/quotes", "AMOUNT_TOO_SMALL", "RATE_UNAVAILABLE", "QUOTA_EXCEEDED")
       .setPayload(CreateQuoteBody)
       .addSuccess(withStatus(201, QuoteObject))
-      .addError(errorBodies("AMOUNT_TOO_SMALL", "RATE_UNAVAILABLE", "QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "quotes:read")
   )
   .add(
-    HttpApiEndpoint.get("get", "/v1/quotes/:id")
+    get("get", "/v1/quotes/:id", "NOT_FOUND")
       .setPath(Schema.Struct({ id: text("Identifier of the quote: `quote_…`.") }))
       .addSuccess(QuoteObject)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "quotes:read")
   )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)

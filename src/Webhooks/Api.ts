@@ -1,7 +1,6 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Duration, Schema } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../Auth/Api.ts"
-import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../Domain/ApiError.ts"
+import { endpointsFor, keyedGroup } from "../Auth/Api.ts"
+import { withStatus } from "../Domain/ApiError.ts"
 import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { EventKind } from "../Domain/Event.ts"
 import { EventKinds, SecretText, secretRule } from "../Domain/Webhook.ts"
@@ -72,43 +71,23 @@ export const RemovedEndpoint = Schema.Struct({
   )
 }).annotations({ identifier: "DeletedWebhookEndpoint" })
 
+const { del, get, patch, post } = endpointsFor("webhooks:read", "webhooks:write")
+
 const Path = Schema.Struct({ id: text("Identifier of the endpoint: `wh_…`.") })
 
-export const WebhooksApi = HttpApiGroup.make("webhooks")
+export const WebhooksApi = keyedGroup("webhooks")
   .add(
-    HttpApiEndpoint.post("create", "/v1/webhooks")
+    post("create", "/v1/webhooks", "TOO_MANY_ENDPOINTS", "QUOTA_EXCEEDED")
       .setPayload(CreateEndpointBody)
       .addSuccess(withStatus(201, EndpointObject))
       .addSuccess(withStatus(200, EndpointObject))
-      .addError(errorBodies("TOO_MANY_ENDPOINTS", "QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "webhooks:write")
   )
+  .add(get("get", "/v1/webhooks/:id", "NOT_FOUND").setPath(Path).addSuccess(EndpointObject))
+  .add(get("list", "/v1/webhooks").addSuccess(EndpointList))
   .add(
-    HttpApiEndpoint.get("get", "/v1/webhooks/:id")
-      .setPath(Path)
-      .addSuccess(EndpointObject)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "webhooks:read")
-  )
-  .add(
-    HttpApiEndpoint.get("list", "/v1/webhooks").addSuccess(EndpointList).annotate(RequiredPermission, "webhooks:read")
-  )
-  .add(
-    HttpApiEndpoint.patch("change", "/v1/webhooks/:id")
+    patch("change", "/v1/webhooks/:id", "NOT_FOUND", "ROTATION_UNDER_WAY", "QUOTA_EXCEEDED")
       .setPath(Path)
       .setPayload(ChangeEndpointBody)
       .addSuccess(EndpointObject)
-      .addError(errorBodies("NOT_FOUND", "ROTATION_UNDER_WAY", "QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "webhooks:write")
   )
-  .add(
-    HttpApiEndpoint.del("remove", "/v1/webhooks/:id")
-      .setPath(Path)
-      .addSuccess(RemovedEndpoint)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "webhooks:write")
-  )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)
+  .add(del("remove", "/v1/webhooks/:id", "NOT_FOUND").setPath(Path).addSuccess(RemovedEndpoint))

@@ -1,8 +1,7 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
+import { endpointsFor, keyedGroup } from "../../Auth/Api.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
-import { errorBodies, errorBody, idempotencyErrors, withStatus } from "../../Domain/ApiError.ts"
+import { withStatus } from "../../Domain/ApiError.ts"
 import { ChainName } from "../../Domain/Chain.ts"
 import { notePattern, PublicExceptionKind } from "../../Domain/Exception.ts"
 import { ExceptionObject } from "../../Domain/ExceptionObject.ts"
@@ -98,85 +97,47 @@ export const ListRefundsQuery = Schema.Struct({
 export const RefundPage = pageSchema("RefundPage", "refunds", RefundObject)
 export const ExceptionPage = pageSchema("ExceptionPage", "exceptions", ExceptionObject)
 
-const decisionErrors = errorBodies(
+const { del, get, patch, post } = endpointsFor("exceptions:read", "exceptions:write")
+
+const decisionErrors = [
   "NOT_FOUND",
   "EXCEPTION_RESOLVED",
   "NOTHING_TO_REFUND",
   "MONEY_NOT_CONFIRMED",
   "QUOTA_EXCEEDED"
-)
+] as const
 
 const Path = Schema.Struct({ id: text("Identifier of the exception: `exc_…`.") })
 
-export const ExceptionsApi = HttpApiGroup.make("exceptions")
+export const ExceptionsApi = keyedGroup("exceptions")
+  .add(get("list", "/v1/exceptions", "INVALID_CURSOR").setUrlParams(ListExceptionsQuery).addSuccess(ExceptionPage))
+  .add(get("get", "/v1/exceptions/:id", "NOT_FOUND").setPath(Path).addSuccess(ExceptionObject))
   .add(
-    HttpApiEndpoint.get("list", "/v1/exceptions")
-      .setUrlParams(ListExceptionsQuery)
-      .addSuccess(ExceptionPage)
-      .addError(errorBody("INVALID_CURSOR"))
-      .annotate(RequiredPermission, "exceptions:read")
-  )
-  .add(
-    HttpApiEndpoint.get("get", "/v1/exceptions/:id")
-      .setPath(Path)
-      .addSuccess(ExceptionObject)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "exceptions:read")
-  )
-  .add(
-    HttpApiEndpoint.post("resolve", "/v1/exceptions/:id/resolve")
+    post("resolve", "/v1/exceptions/:id/resolve", ...decisionErrors, "REFUND_UNDER_WAY", "TRANSACTION_NOT_PROVEN")
       .setPath(Path)
       .setPayload(ResolveBody)
       .addSuccess(ExceptionObject)
-      .addError(decisionErrors)
-      .addError(errorBodies("REFUND_UNDER_WAY", "TRANSACTION_NOT_PROVEN"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "exceptions:write")
   )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)
 
 const RefundPath = Schema.Struct({ id: text("Identifier of the refund: `ref_…`.") })
 
-export const RefundsApi = HttpApiGroup.make("refunds")
+export const RefundsApi = keyedGroup("refunds")
   .add(
-    HttpApiEndpoint.post("create", "/v1/payments/:id/refunds")
+    post("create", "/v1/payments/:id/refunds", ...decisionErrors)
       .setPath(Schema.Struct({ id: text("Identifier of the payment: `pay_…`.") }))
       .setPayload(RefundBody)
       .addSuccess(withStatus(201, RefundObject))
-      .addError(decisionErrors)
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "exceptions:write")
   )
+  .add(get("list", "/v1/refunds", "INVALID_CURSOR").setUrlParams(ListRefundsQuery).addSuccess(RefundPage))
+  .add(get("get", "/v1/refunds/:id", "NOT_FOUND").setPath(RefundPath).addSuccess(RefundObject))
   .add(
-    HttpApiEndpoint.get("list", "/v1/refunds")
-      .setUrlParams(ListRefundsQuery)
-      .addSuccess(RefundPage)
-      .addError(errorBody("INVALID_CURSOR"))
-      .annotate(RequiredPermission, "exceptions:read")
-  )
-  .add(
-    HttpApiEndpoint.get("get", "/v1/refunds/:id")
-      .setPath(RefundPath)
-      .addSuccess(RefundObject)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "exceptions:read")
-  )
-  .add(
-    HttpApiEndpoint.patch("name", "/v1/refunds/:id")
+    patch("name", "/v1/refunds/:id", "NOT_FOUND", "REFUND_SETTLED")
       .setPath(RefundPath)
       .setPayload(NameRefundBody)
       .addSuccess(RefundObject)
-      .addError(errorBodies("NOT_FOUND", "REFUND_SETTLED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "exceptions:write")
   )
   .add(
-    HttpApiEndpoint.del("drop", "/v1/refunds/:id")
+    del("drop", "/v1/refunds/:id", "NOT_FOUND", "REFUND_SETTLED", "REFUND_UNDER_WAY")
       .setPath(RefundPath)
       .addSuccess(RefundObject)
-      .addError(errorBodies("NOT_FOUND", "REFUND_SETTLED", "REFUND_UNDER_WAY"))
-      .annotate(RequiredPermission, "exceptions:write")
   )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)

@@ -1,7 +1,5 @@
-import { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { Schema } from "effect"
-import { ApiKeyAuth, RequiredPermission } from "../../Auth/Api.ts"
-import { errorBodies, errorBody, idempotencyErrors } from "../../Domain/ApiError.ts"
+import { endpointsFor, keyedGroup } from "../../Auth/Api.ts"
 import { DeliveryFilter, DeliveryObject, DeliveryWithAttempts } from "../../Domain/DeliveryObject.ts"
 import { alternatives, count, idPattern, maybe, must, text } from "../../lib/annotations.ts"
 import {
@@ -78,39 +76,25 @@ export const RedeliveredSome = Schema.Struct({
   })
 }).annotations({ identifier: "RedeliveredSome" })
 
+const { get, post } = endpointsFor("webhooks:read", "webhooks:write")
+
 const Path = Schema.Struct({ id: text("Identifier of the delivery: `dlv_…`.") })
 
-export const DeliveriesApi = HttpApiGroup.make("deliveries")
+export const DeliveriesApi = keyedGroup("deliveries")
   .add(
-    HttpApiEndpoint.get("list", "/v1/deliveries")
+    get("list", "/v1/deliveries", "NOT_FOUND", "INVALID_CURSOR")
       .setUrlParams(ListDeliveriesQuery)
       .addSuccess(DeliveryPage)
-      .addError(errorBodies("NOT_FOUND", "INVALID_CURSOR"))
-      .annotate(RequiredPermission, "webhooks:read")
   )
+  .add(get("get", "/v1/deliveries/:id", "NOT_FOUND").setPath(Path).addSuccess(DeliveryWithAttempts))
   .add(
-    HttpApiEndpoint.get("get", "/v1/deliveries/:id")
-      .setPath(Path)
-      .addSuccess(DeliveryWithAttempts)
-      .addError(errorBody("NOT_FOUND"))
-      .annotate(RequiredPermission, "webhooks:read")
-  )
-  .add(
-    HttpApiEndpoint.post("redeliverSome", "/v1/deliveries/redeliver")
+    post("redeliverSome", "/v1/deliveries/redeliver", "NOT_FOUND", "INVALID_CURSOR", "QUOTA_EXCEEDED")
       .setPayload(RedeliverSomeBody)
       .addSuccess(RedeliveredSome)
-      .addError(errorBodies("NOT_FOUND", "INVALID_CURSOR", "QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "webhooks:write")
   )
   .add(
-    HttpApiEndpoint.post("redeliver", "/v1/deliveries/:id/redeliver")
+    post("redeliver", "/v1/deliveries/:id/redeliver", "NOT_FOUND", "ENDPOINT_DELETED", "QUOTA_EXCEEDED")
       .setPath(Path)
       .setPayload(RedeliverBody)
       .addSuccess(Redelivered)
-      .addError(errorBodies("NOT_FOUND", "ENDPOINT_DELETED", "QUOTA_EXCEEDED"))
-      .addError(idempotencyErrors)
-      .annotate(RequiredPermission, "webhooks:write")
   )
-  .addError(errorBodies("VALIDATION_ERROR", "RATE_LIMITED"))
-  .middleware(ApiKeyAuth)
