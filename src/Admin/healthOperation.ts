@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { networkKey } from "../Domain/Chain.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
 
 const Reason = Schema.Struct({ name: Schema.String, reason: Schema.String })
 
@@ -28,12 +28,11 @@ export const readHealth = operation({
   refusals: [],
   run: Effect.fnUntraced(function* () {
     const { Chains } = yield* lazily(() => import("../Chains.ts"))
-    const { Settings } = yield* lazily(() => import("../Settings.ts"))
     const { StoreHealth } = yield* lazily(() => import("../Sql.ts"))
     const { Workers } = yield* lazily(() => import("../Telemetry/Workers.ts"))
     const chains = yield* Effect.flatMap(Chains, ({ health }) => health)
     const workers = yield* Effect.flatMap(Workers, ({ health }) => health)
-    const { database } = yield* Settings
+    const { database } = yield* loadedSettings
     const parts = [...chains.map((chain) => ({ ...chain, name: networkKey(chain) })), ...workers]
     return {
       version: packageJson.version,

@@ -1,18 +1,17 @@
 /** Operations on alerts: list the open ones, show their signing secret, send a test. */
 import { Clock, Effect, Redacted, Schema } from "effect"
 import { Moment } from "../lib/moment.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { Reader } from "../Sql/Db.ts"
 
 const alerts = lazily(() => import("../Alerts.ts"))
-const sql = lazily(() => import("../Sql.ts"))
 
 /** `alerts.url` is not set. */
 export class AlertsOff extends Schema.TaggedError<AlertsOff>()("AlertsOff", { message: Schema.String }) {}
 
 /** The settings, where alerts have a receiver. */
 const whereOn = Effect.gen(function* () {
-  const { Settings } = yield* lazily(() => import("../Settings.ts"))
-  const settings = yield* Settings
+  const settings = yield* loadedSettings
   if (settings.alerts.url !== "") return settings
   return yield* new AlertsOff({
     message: "No alerts are sent: set alerts.url in the configuration, and restart tilld"
@@ -35,7 +34,6 @@ export const listAlerts = operation({
   run: Effect.fnUntraced(function* () {
     yield* whereOn
     const { read } = yield* lazily(() => import("./AlertsRepo.ts"))
-    const { Reader } = yield* sql
     const { seen, unsent } = yield* read(yield* Reader)
     const open = seen.flatMap(({ openedAt, ...alert }) => (openedAt === undefined ? [] : [{ ...alert, openedAt }]))
     return { open, unsent: unsent.length }

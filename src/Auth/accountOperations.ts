@@ -26,22 +26,24 @@ import {
   rateField
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
+import { Reader } from "../Sql/Db.ts"
 import type { Usage } from "./UsageRepo.ts"
+
+const service = Effect.flatMap(
+  lazily(() => import("./Accounts.ts")),
+  ({ Accounts }) => Accounts
+)
 
 /** Fails unless there is such an account. */
 export const mustExist = Effect.fnUntraced(function* (account: AccountId) {
-  const { Accounts } = yield* lazily(() => import("./Accounts.ts"))
-  const accounts = yield* Accounts
+  const accounts = yield* service
   if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
 })
 
-const auth = lazily(() => import("../Auth.ts"))
-const settingsModule = lazily(() => import("../Settings.ts"))
 const usageRepo = lazily(() => import("./UsageRepo.ts"))
-const sql = lazily(() => import("../Sql.ts"))
 
 const summary = {
   id: Schema.String,
@@ -87,15 +89,12 @@ export const listAccounts = operation({
   output: Schema.Array(ListedAccount),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* (page) {
-    const { Accounts } = yield* auth
-    const accounts = yield* Accounts
+    const accounts = yield* service
     if (page.after && !(yield* accounts.exists(page.after))) {
       return yield* new NotFound({ message: UnknownAccount.of(page.after).message })
     }
-    const { Settings } = yield* settingsModule
-    const settings = yield* Settings
+    const settings = yield* loadedSettings
     const { all } = yield* usageRepo
-    const { Reader } = yield* sql
     const usages = yield* all(yield* Reader, settings.accounts.quotaBytes)
     const usageOf = new Map(usages.map((usage) => [usage.account, usage]))
     const listed = yield* listedAs
@@ -152,17 +151,14 @@ export const changeAccount = operation({
     perHour: notedRate(perHour)
   }),
   run: Effect.fnUntraced(function* ({ id, perHour, perMinute, quota }) {
-    const { Accounts } = yield* auth
-    const accounts = yield* Accounts
+    const accounts = yield* service
     const changed = yield* accounts.change(id, {
       ...(quota === undefined ? {} : { quotaBytes: quota ?? undefined }),
       ...(perMinute === undefined ? {} : { perMinute: perMinute ?? undefined }),
       ...(perHour === undefined ? {} : { perHour: perHour ?? undefined })
     })
-    const { Settings } = yield* settingsModule
-    const settings = yield* Settings
+    const settings = yield* loadedSettings
     const { of } = yield* usageRepo
-    const { Reader } = yield* sql
     const listed = yield* listedAs
     return listed(changed, yield* of(yield* Reader, id, settings.accounts.quotaBytes), settings)
   })
@@ -227,12 +223,10 @@ export const createAccount = operation({
     ownWallets: modes.filter((mode) => walletsOf(given)[mode] !== undefined)
   }),
   run: Effect.fnUntraced(function* ({ id, name, ...given }) {
-    const { Accounts } = yield* auth
-    const { Settings } = yield* settingsModule
     const { Secrets } = yield* lazily(() => import("../Secrets.ts"))
     const { walletContext } = yield* lazily(() => import("./AccountsRepo.ts"))
     const { hdWallet } = yield* lazily(() => import("../Settings/hdWallet.ts"))
-    const configured = (yield* Settings).wallets
+    const configured = (yield* loadedSettings).wallets
     const { seal } = yield* Secrets
     /** Seals a wallet. Fails where the configuration uses it in the other mode. */
     const sealed = (mode: Mode, key: string) => {
@@ -246,7 +240,7 @@ export const createAccount = operation({
     const wallets = yield* Either.all(
       modes.flatMap((mode) => (keys[mode] === undefined ? [] : [sealed(mode, keys[mode])]))
     )
-    const accounts = yield* Accounts
+    const accounts = yield* service
     return summaryOf(yield* accounts.create({ id, name, wallets }))
   })
 })

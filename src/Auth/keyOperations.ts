@@ -29,10 +29,13 @@ import {
   rateField
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { type Caller, lazily, operation } from "../Operations/operation.ts"
+import { type Caller, lazily, loadedSettings, operation } from "../Operations/operation.ts"
 import type { MadeKey } from "./Keys.ts"
 
-const service = lazily(() => import("./Keys.ts"))
+const service = Effect.flatMap(
+  lazily(() => import("./Keys.ts")),
+  ({ Keys }) => Keys
+)
 
 const Key = Schema.Struct({
   id: Schema.String,
@@ -122,8 +125,7 @@ const limitsFor = ({ isOperator }: Caller) =>
   isOperator
     ? Effect.succeed(undefined)
     : Effect.gen(function* () {
-        const { Settings } = yield* lazily(() => import("../Settings.ts"))
-        return (yield* Settings).limits
+        return (yield* loadedSettings).limits
       })
 
 /** The id of a new key. The client chooses it, so that a request that is sent twice makes one key. */
@@ -167,8 +169,7 @@ export const createKey = operation({
     expiresIn: expires && Duration.format(expires)
   }),
   run: Effect.fnUntraced(function* ({ account, expires: expiresIn, id, mode, name, permissions, ...given }, caller) {
-    const { Keys } = yield* service
-    const keys = yield* Keys
+    const keys = yield* service
     const key = { id, account, mode, name, permissions, expiresIn, ...termsOf(given) }
     return newKeyView(yield* keys.create(key, yield* limitsFor(caller)))
   })
@@ -182,8 +183,7 @@ export const listKeys = operation({
   output: Schema.Array(Key),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* (page) {
-    const { Keys } = yield* service
-    const keys = yield* Keys
+    const keys = yield* service
     if (page.after !== undefined && !(yield* keys.exists(page.after))) return yield* unknownKey(page.after)
     return (yield* keys.list(page)).map(keyView)
   })
@@ -209,8 +209,7 @@ export const rollKey = operation({
   refusals: [NotFound, KeyEnded, KeyExists, TooMany, QuotaExceeded],
   audit: ({ id: key, overlap, to }) => ({ key, to, overlap: Duration.format(overlap) }),
   run: Effect.fnUntraced(function* ({ id, overlap, to }) {
-    const { Keys } = yield* service
-    const keys = yield* Keys
+    const keys = yield* service
     return newKeyView(yield* orUnknown(id, yield* keys.roll(id, to, overlap)))
   })
 })
@@ -228,8 +227,7 @@ export const changeKey = operation({
   refusals: [NotFound, KeyEnded, LimitRefused],
   audit: ({ id: key, ...given }) => ({ key, ...noted(given) }),
   run: Effect.fnUntraced(function* ({ id, ...given }, caller) {
-    const { Keys } = yield* service
-    const keys = yield* Keys
+    const keys = yield* service
     return keyView(yield* orUnknown(id, yield* keys.change(id, termsOf(given), yield* limitsFor(caller))))
   })
 })
@@ -243,8 +241,7 @@ export const revokeKey = operation({
   refusals: [NotFound],
   audit: ({ id: key }) => ({ key }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const { Keys } = yield* service
-    const keys = yield* Keys
+    const keys = yield* service
     return keyView(yield* orUnknown(id, yield* keys.revoke(id)))
   })
 })

@@ -5,7 +5,7 @@ import { Role } from "../Domain/Person.ts"
 import { must } from "../lib/annotations.ts"
 import { accountRule, GivenName, maybe, nameLength } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
 
 /** `portal.enabled` is false: a link would lead nowhere. */
 export class PortalDisabled extends Schema.TaggedError<PortalDisabled>()("PortalDisabled", {
@@ -49,8 +49,7 @@ export const makeLoginLink = operation({
   refusals: [UnknownAccount, TooMany, PortalDisabled],
   audit: ({ name, ...holder }) => ({ name, role: roleOf(holder), account: holder.account }),
   run: Effect.fnUntraced(function* ({ name, ...holder }, _, note) {
-    const { Settings } = yield* lazily(() => import("../Settings.ts"))
-    const { portal, server } = yield* Settings
+    const { portal, server } = yield* loadedSettings
     if (!portal.enabled) {
       return yield* new PortalDisabled({ message: "The portal is off: set portal.enabled to true, and restart tilld" })
     }

@@ -18,6 +18,7 @@ import { alternatives, must } from "../lib/annotations.ts"
 import { AccountField, maybe } from "../Operations/inputFields.ts"
 import { type Flag, withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
+import { Reader } from "../Sql/Db.ts"
 import { mustExist } from "./accountOperations.ts"
 
 /** A part of a shop: absent stays, null removes. */
@@ -38,7 +39,6 @@ export const showShop = operation({
   run: Effect.fnUntraced(function* ({ account }) {
     yield* mustExist(account)
     const { shopOf } = yield* lazily(() => import("./ShopsRepo.ts"))
-    const { Reader } = yield* lazily(() => import("../Sql.ts"))
     return yield* shopOf(yield* Reader, account)
   })
 })

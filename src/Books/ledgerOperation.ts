@@ -9,7 +9,8 @@ import { alternatives, must } from "../lib/annotations.ts"
 import { csvLine } from "../lib/text.ts"
 import { limitField, MomentField, maybe, momentAt, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { Reader } from "../Sql/Db.ts"
 
 /** A month such as `2026-11`. */
 export const Month = must("be a month such as 2026-11", Schema.String.pipe(Schema.pattern(/^\d{4}-(0[1-9]|1[0-2])$/)))
@@ -75,11 +76,9 @@ export const showLedger = operation({
   run: Effect.fnUntraced(function* ({ account, after = "", from, limit, month, until, ...filter }) {
     const repo = yield* lazily(() => import("./BooksRepo.ts"))
     const { shopOf } = yield* lazily(() => import("../Auth/ShopsRepo.ts"))
-    const { Reader } = yield* lazily(() => import("../Sql.ts"))
-    const { Settings } = yield* lazily(() => import("../Settings.ts"))
     if (account !== undefined) yield* mustExist(account)
     const reader = yield* Reader
-    const { chains } = yield* Settings
+    const { chains } = yield* loadedSettings
     const now = yield* Clock.currentTimeMillis
     const [afterAccount = "", afterPlace = ""] = after.split(".")
     const accounts = account === undefined ? yield* repo.accountsFrom(reader, afterAccount) : [account]

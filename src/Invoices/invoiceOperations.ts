@@ -8,23 +8,22 @@ import { alternatives, must } from "../lib/annotations.ts"
 import { defaultPageSize } from "../lib/parameters.ts"
 import { AccountField, maybe, NotFound, pageFields, SomeMode } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { Reader } from "../Sql/Db.ts"
 
 const OperatorInvoice = Schema.Struct({ account: Schema.String, mode: Mode, ...InvoiceObject.fields })
 export type OperatorInvoice = typeof OperatorInvoice.Type
 
 const repo = lazily(() => import("../Payments/InvoicesRepo.ts"))
 const payments = lazily(() => import("../Payments/PaymentsRepo.ts"))
-const sql = lazily(() => import("../Sql.ts"))
 
 const noInvoice = (id: string) =>
   new NotFound({ message: `There is no invoice ${id}: tilld invoices list shows the ids` })
 
 const view = Effect.fnUntraced(function* (found: InvoiceWithPayments) {
   const { invoiceObject } = yield* lazily(() => import("../Events/paymentObject.ts"))
-  const { Settings } = yield* lazily(() => import("../Settings.ts"))
   const { account, mode } = found.invoice
-  return { account, mode, ...invoiceObject(found, yield* Settings) }
+  return { account, mode, ...invoiceObject(found, yield* loadedSettings) }
 })
 
 const InvoiceField = withFlag(Schema.String, {
@@ -52,7 +51,7 @@ export const listInvoices = operation({
     yield* mustExist(account)
     const { byId, list } = yield* repo
     const { ofInvoice } = yield* payments
-    const reader = yield* (yield* sql).Reader
+    const reader = yield* Reader
     const last = after === undefined ? undefined : yield* byId(reader, after)
     if (after !== undefined && last === undefined) return yield* noInvoice(after)
     const filter = { status, merchantRef: reference, limit, after: last }
@@ -80,7 +79,7 @@ export const showInvoice = operation({
   run: Effect.fnUntraced(function* ({ id }) {
     const { byId } = yield* repo
     const { ofInvoice } = yield* payments
-    const reader = yield* (yield* sql).Reader
+    const reader = yield* Reader
     const invoice = yield* byId(reader, id)
     if (invoice === undefined) return yield* noInvoice(id)
     return yield* view({ invoice, payments: yield* ofInvoice(reader, invoice.id) })

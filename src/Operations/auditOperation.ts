@@ -1,6 +1,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { must } from "../lib/annotations.ts"
 import { Moment } from "../lib/moment.ts"
+import { Reader } from "../Sql/Db.ts"
 import type { AuditEntry } from "./AuditRepo.ts"
 import { limitField, MomentField, maybe, momentAt, NotFound } from "./inputFields.ts"
 import { withFlag } from "./inputText.ts"
@@ -51,7 +52,6 @@ export const listAudit = operation({
   run: Effect.fnUntraced(function* ({ before, limit, since }) {
     const { exists, list } = yield* lazily(() => import("./AuditRepo.ts"))
     const { isClaimed } = yield* lazily(() => import("./auditLog.ts"))
-    const { Reader } = yield* lazily(() => import("../Sql.ts"))
     const reader = yield* Reader
     if (before !== undefined && !(yield* exists(reader, before))) {
       return yield* new NotFound({ message: `There is no act ${before}: tilld audit shows the ids` })

@@ -167,3 +167,9 @@ export const decodeInput = <In, InJson>(
 
 /** Imports a module when an operation is carried out, and not before. */
 export const lazily = <Module>(load: () => Promise<Module>): Effect.Effect<Module> => Effect.promise(load)
+
+/** The settings, for an operation that is carried out. */
+export const loadedSettings = Effect.flatMap(
+  lazily(() => import("../Settings.ts")),
+  ({ Settings }) => Settings
+)

@@ -18,14 +18,13 @@ import {
   SomeMode
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { Reader } from "../Sql/Db.ts"
 import { OperatorPayment, Story } from "./operatorViews.ts"
 
 const lists = lazily(() => import("./PaymentListRepo.ts"))
 const payments = lazily(() => import("./PaymentsRepo.ts"))
 const views = lazily(() => import("./paymentHistory.ts"))
-const settings = lazily(() => import("../Settings.ts"))
-const sql = lazily(() => import("../Sql.ts"))
 
 /** Several payments have that reference or transaction: `message` lists them. */
 export class SeveralPayments extends Schema.TaggedError<SeveralPayments>()("SeveralPayments", {
@@ -61,8 +60,6 @@ export const listPayments = operation({
     const { list } = yield* lists
     const { byId } = yield* payments
     const { operatorPayment } = yield* views
-    const { Settings } = yield* settings
-    const { Reader } = yield* sql
     const reader = yield* Reader
     const last = after === undefined ? undefined : yield* byId(reader, after)
     if (after !== undefined && last === undefined) return yield* noPayment(after)
@@ -72,7 +69,7 @@ export const listPayments = operation({
       { concurrency: 1 }
     )
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
-    const terms = yield* Settings
+    const terms = yield* loadedSettings
     return newestFirst.slice(0, limit).map((payment) => operatorPayment(payment, terms))
   })
 })
@@ -108,7 +105,6 @@ export const showPayment = operation({
   run: Effect.fnUntraced(function* ({ limit, of }) {
     const { meantBy } = yield* lists
     const { paymentHistoryOf } = yield* views
-    const { Reader } = yield* sql
     const reader = yield* Reader
     const [payment, ...others] = yield* meantBy(reader, of, mostListed + 1)
     if (payment === undefined) return yield* noPayment(of)
@@ -136,9 +132,8 @@ export const cancelOpenPayment = operation({
     const { cancelPayment } = yield* lazily(() => import("./cancellation.ts"))
     const { byId } = yield* payments
     const { operatorPayment } = yield* views
-    const { Settings } = yield* settings
     const cancelled = yield* cancelPayment((db) => byId(db, id))
-    return cancelled === undefined ? yield* noPayment(id) : operatorPayment(cancelled.payment, yield* Settings)
+    return cancelled === undefined ? yield* noPayment(id) : operatorPayment(cancelled.payment, yield* loadedSettings)
   })
 })
 

@@ -21,13 +21,13 @@ import {
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { type Caller, lazily, operation } from "../Operations/operation.ts"
+import { Reader, Tx } from "../Sql/Db.ts"
 import type { Selection } from "./queue/DeliveryLogRepo.ts"
 
 const deliveryLog = lazily(() => import("./queue/DeliveryLogRepo.ts"))
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
 const views = lazily(() => import("./queue/deliveryObject.ts"))
 const orders = lazily(() => import("./queue/redelivery.ts"))
-const sql = lazily(() => import("../Sql.ts"))
 
 /** A delivery that cannot be sent again. Nothing was ordered. */
 export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("RedeliveryRefused", {
@@ -74,7 +74,6 @@ const selected = Effect.fnUntraced(function* (
 ) {
   if (endpoint === undefined) return modes.map((mode) => ({ owner: { account, mode }, endpoint }))
   const { ownerOf } = yield* endpointsRepo
-  const { Reader } = yield* sql
   const found = yield* ownerOf(yield* Reader, endpoint)
   if (found === undefined || !(isOperator || found.owner.account === account)) return yield* noEndpoint(endpoint)
   return modes.includes(found.owner.mode) ? [found] : []
@@ -99,7 +98,6 @@ export const listDeliveries = operation({
     yield* mustExist(account)
     const { byId, list } = yield* deliveryLog
     const { operatorDelivery } = yield* views
-    const { Reader } = yield* sql
     const reader = yield* Reader
     const now = yield* Clock.currentTimeMillis
     const last = after === undefined ? undefined : yield* byId(reader, after)
@@ -127,7 +125,6 @@ export const showDelivery = operation({
   run: Effect.fnUntraced(function* ({ id }) {
     const { byId } = yield* deliveryLog
     const { operatorDelivery } = yield* views
-    const { Reader } = yield* sql
     const delivery = yield* byId(yield* Reader, id)
     return delivery === undefined ? yield* noDelivery(id) : operatorDelivery(delivery)
   })
@@ -142,7 +139,6 @@ const to = withFlag(maybe(Schema.String), {
 const targetOf = Effect.fnUntraced(function* (to: string | undefined, { account, mode }: Owner) {
   if (to === undefined) return undefined
   const { byId } = yield* endpointsRepo
-  const { Tx } = yield* sql
   const endpoint = yield* byId(yield* Tx, to)
   if (endpoint === undefined) return yield* noEndpoint(to)
   if (endpoint.account === account && endpoint.mode === mode) return endpoint
@@ -170,7 +166,6 @@ export const redeliverOne = operation({
   run: Effect.fnUntraced(function* ({ id, to }) {
     const { byId } = yield* deliveryLog
     const { redeliver } = yield* orders
-    const { Reader } = yield* sql
     const delivery = yield* byId(yield* Reader, id)
     if (delivery === undefined) return yield* noDelivery(id)
     const ordered = yield* redeliver(delivery, id, targetOf(to, delivery))
@@ -229,7 +224,6 @@ export const redeliverRange = operation({
   run: Effect.fnUntraced(function* ({ account, after, endpoint, mode, payment, since, status, to, until }, caller) {
     const { byId } = yield* endpointsRepo
     const { redeliverPage } = yield* orders
-    const { Reader } = yield* sql
     yield* mustExist(account)
     const now = yield* Clock.currentTimeMillis
     // Without a mode it is the one of the endpoint to send to.
@@ -277,7 +271,6 @@ export const sendTestDelivery = operation({
   run: Effect.fnUntraced(function* ({ endpoint: id }) {
     const { byId } = yield* endpointsRepo
     const { sendTest } = yield* lazily(() => import("./testDelivery.ts"))
-    const { Reader } = yield* sql
     const endpoint = yield* byId(yield* Reader, id)
     return endpoint === undefined ? yield* noEndpoint(id) : yield* sendTest(endpoint)
   })

@@ -21,9 +21,13 @@ import {
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
+import { Reader } from "../Sql/Db.ts"
 
+const service = Effect.flatMap(
+  lazily(() => import("../Webhooks.ts")),
+  ({ Webhooks }) => Webhooks
+)
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
-const sql = lazily(() => import("../Sql.ts"))
 
 const ListedEndpoint = Schema.Struct({
   id: Schema.String,
@@ -46,7 +50,6 @@ export const listEndpoints = operation({
   run: Effect.fnUntraced(function* ({ account, mode: only }) {
     yield* mustExist(account)
     const { list } = yield* endpointsRepo
-    const { Reader } = yield* sql
     const reader = yield* Reader
     const each = Effect.forEach(
       modes.filter((mode) => mode === (only ?? mode)),
@@ -91,8 +94,7 @@ export const registerEndpoint = operation({
   run: Effect.fnUntraced(function* ({ account, events, id, mode, url, ...given }, _, note) {
     yield* mustExist(account)
     const { freshSecret } = yield* lazily(() => import("./signature.ts"))
-    const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
-    const webhooks = yield* Webhooks
+    const webhooks = yield* service
     const secret = given.secret === undefined ? freshSecret() : Redacted.make(given.secret)
     const endpoint = yield* webhooks
       .create({ account, mode }, { id, url, events, secret }, (registered) =>
@@ -151,10 +153,8 @@ export const changeEndpoint = operation({
     ...{ endpoint: id, host: loggedHost(url), events, secret: secret && "replaced" }
   }),
   run: Effect.fnUntraced(function* ({ id, secret, ...change }) {
-    const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
     const { byId } = yield* endpointsRepo
-    const { Reader } = yield* sql
-    const webhooks = yield* Webhooks
+    const webhooks = yield* service
     const endpoint = yield* byId(yield* Reader, id)
     if (endpoint === undefined) return yield* noEndpoint(id)
     const changed = yield* webhooks
@@ -174,11 +174,9 @@ export const deleteEndpoint = operation({
   refusals: [NotFound],
   audit: ({ id: endpoint }) => ({ endpoint }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const { Webhooks } = yield* lazily(() => import("../Webhooks.ts"))
     const { byId } = yield* endpointsRepo
-    const { Reader } = yield* sql
     const endpoint = yield* byId(yield* Reader, id)
-    const cancelled = endpoint && (yield* (yield* Webhooks).remove(endpoint, id))
+    const cancelled = endpoint && (yield* (yield* service).remove(endpoint, id))
     return cancelled === undefined ? yield* noEndpoint(id) : { id, cancelled }
   })
 })

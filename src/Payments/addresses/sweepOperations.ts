@@ -7,6 +7,7 @@ import { AccountId } from "../../Domain/Ids.ts"
 import { ChainField, HashField, ModeField, maybe, otherwise } from "../../Operations/inputFields.ts"
 import { withFlag } from "../../Operations/inputText.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
+import { Reader, Tx } from "../../Sql/Db.ts"
 import { ReceivedPayment } from "./receivedPayment.ts"
 
 /** Payments that one request looks at. */
@@ -34,7 +35,6 @@ export const listReceived = operation({
     // An empty list would read as: nothing waits.
     if (account !== undefined) yield* mustExist(account)
     const repo = yield* lazily(() => import("./ReceivedRepo.ts"))
-    const { Reader } = yield* lazily(() => import("../../Sql.ts"))
     const reader = yield* Reader
     const { next, rows } = yield* repo.received(reader, { chain, mode }, account, after, window)
     return {
@@ -113,7 +113,7 @@ export const recordCollected = operation({
   }),
   run: Effect.fnUntraced(function* ({ chain, gas, mode, transfers }) {
     const repo = yield* lazily(() => import("./CollectedRepo.ts"))
-    const { Tx, Writer } = yield* lazily(() => import("../../Sql.ts"))
+    const { Writer } = yield* lazily(() => import("../../Sql.ts"))
     const writer = yield* Writer
     const { pricesOf } = yield* lazily(() => import("../../Quotes/frozenRates.ts"))
     const moment = { now: yield* Clock.currentTimeMillis, prices: yield* pricesOf }

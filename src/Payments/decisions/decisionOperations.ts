@@ -34,13 +34,12 @@ import {
   pageFields
 } from "../../Operations/inputFields.ts"
 import { withFlag } from "../../Operations/inputText.ts"
-import { lazily, operation } from "../../Operations/operation.ts"
+import { lazily, loadedSettings, operation } from "../../Operations/operation.ts"
+import { Reader } from "../../Sql/Db.ts"
 import { DecisionView } from "../operatorViews.ts"
 
 const refunding = lazily(() => import("./refund.ts"))
 const views = lazily(() => import("../paymentHistory.ts"))
-const settings = lazily(() => import("../../Settings.ts"))
-const sql = lazily(() => import("../../Sql.ts"))
 
 const nounOf = (id: string) => (id.startsWith("exc_") ? "exception" : id.startsWith("ref_") ? "refund" : "payment")
 
@@ -74,7 +73,6 @@ export const listExceptions = operation({
     const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
     const { open } = yield* lazily(() => import("../ExceptionListRepo.ts"))
     const { operatorException } = yield* lazily(() => import("../../Domain/ExceptionObject.ts"))
-    const { Reader } = yield* sql
     const reader = yield* Reader
     const { after, payment } = filter
     // An empty list for an unknown id would read as: no exception is open.
@@ -150,12 +148,11 @@ export const acceptMoney = operation({
   run: Effect.fnUntraced(function* ({ id, ...named }, _, add) {
     const { accept } = yield* lazily(() => import("./accept.ts"))
     const { decisionView } = yield* views
-    const { Settings } = yield* settings
     const decision = accept(id, undefined, named, (_, made) =>
       Effect.sync(() => made === "repeated" && add({ repeated: true }))
     )
     const accepted = yield* orNotFound(id, yield* namingOption(decision))
-    return yield* decisionView(accepted, yield* Settings)
+    return yield* decisionView(accepted, yield* loadedSettings)
   })
 })
 
@@ -218,8 +215,7 @@ export const refundMoney = operation({
   run: Effect.fnUntraced(function* ({ id, ...request }, _, add) {
     const { nameRefund, noteRefund } = yield* refunding
     const { decisionView } = yield* views
-    const { Settings } = yield* settings
-    const terms = yield* Settings
+    const terms = yield* loadedSettings
     if (id.startsWith("ref_")) {
       const { txHash } = request
       if (txHash === undefined) return yield* new DecisionInvalid({ field: "txHash", message: "--tx must be given" })
@@ -239,7 +235,6 @@ export const refundMoney = operation({
 /** The payment of a refund, unless the database has lost it. */
 const paymentOf = Effect.fnUntraced(function* ({ payment }: Refund) {
   const { byId } = yield* lazily(() => import("../PaymentsRepo.ts"))
-  const { Reader } = yield* sql
   return payment === undefined ? undefined : yield* byId(yield* Reader, payment)
 })
 
@@ -266,7 +261,6 @@ export const listRefunds = operation({
   run: Effect.fnUntraced(function* ({ account, after, mode, ...filter }) {
     yield* mustExist(account)
     const repo = yield* lazily(() => import("../RefundsRepo.ts"))
-    const { Reader } = yield* sql
     const reader = yield* Reader
     const last = after === undefined ? undefined : yield* repo.byId(reader, after)
     if (after !== undefined && last === undefined) return yield* notFound(after)

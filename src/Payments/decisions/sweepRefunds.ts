@@ -7,8 +7,8 @@ import { plannedRefundId, RefundId } from "../../Domain/Ids.ts"
 import { isStanding, RefundSettled, RefundUnderWay } from "../../Domain/Refund.ts"
 import { HashField, maybe, otherwise } from "../../Operations/inputFields.ts"
 import { lazily, operation } from "../../Operations/operation.ts"
+import { Reader } from "../../Sql/Db.ts"
 
-const sql = lazily(() => import("../../Sql.ts"))
 const refunding = lazily(() => import("./refund.ts"))
 
 /** Refunds that one request asks about at most. */
@@ -53,7 +53,6 @@ export const owedRefunds = operation({
   output: Schema.Array(OwedRefund),
   refusals: [],
   run: Effect.fnUntraced(function* ({ all, digest, of }) {
-    const { Reader } = yield* sql
     const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
     const repo = yield* lazily(() => import("../RefundsRepo.ts"))
     const { getAddress } = yield* lazily(() => import("viem"))
