@@ -181,6 +181,13 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
     const detail = `block ${head.number} was ${head.hash} and is ${again.hash}`
     return yield* inconsistent(client, "eth_getBlockByNumber", detail)
   }
+  // Stored for good, and maybe by one provider's word: a single garbled answer must not decide which chain this is.
+  const confirmed = yield* providers.agree(provider)
+  if ("doubt" in confirmed) return waiting(confirmed.doubt)
+  if (confirmed.genesis !== corroborated.genesis) {
+    const detail = `its first block was ${corroborated.genesis} and is ${confirmed.genesis}`
+    return yield* inconsistent(client, "eth_getBlockByNumber", detail)
+  }
   yield* writer.write(commitStart(network, checkpoint, head, corroborated.genesis, chain.chainId))
   providers.began(corroborated.genesis)
   yield* Effect.logInfo("first head: reading starts").pipe(

@@ -114,6 +114,17 @@ describe("the first head", () => {
     expect(yield* Ledger.genesisHash(yield* Reader, { chain: "ethereum", mode: "test" })).toBe(chain.blocks[0]?.hash)
   })
 
+  onChain("is not taken with a first block that the provider has reported once, and not again", function* (chain) {
+    let reports = 0
+    chain.distort = ({ params: [number] }, answer) =>
+      number === "0x0" && ++reports === 1 ? { ...(answer as object), hash: `0x${"2".repeat(64)}` } : answer
+    yield* watch
+    expect(yield* reason).toMatch(/its first block was 0x2{64} and is 0x/)
+    expect(yield* scanned).toBeUndefined()
+    yield* Effect.raceFirst(committedTo(10), Effect.forever(second))
+    expect(yield* Ledger.genesisHash(yield* Reader, { chain: "ethereum", mode: "test" })).toBe(chain.blocks[0]?.hash)
+  })
+
   onChain(
     "that is replaced while nothing else is stored causes a wait, but no cooldown",
     { startBlock: 11 },
