@@ -208,9 +208,11 @@ export class Books {
       .map((placed): Placed => ({ ...placed, isSmall: placed.credit.amount < BigInt(payment.floor) }))
     const right = this.#left(came, payment, false)
     const isOnTime = ({ time }: Block) => time * 1000 <= deadline
+    // What a reorg puts below the block where reading began is not read.
+    const begun = this.startOf(payment.chain)
     const surely = this.#credited(
       payment,
-      this.#left(came, payment, true).filter(({ block }) => isOnTime(block))
+      this.#left(came, payment, true).filter(({ block }) => isOnTime(block) && block.number > begun)
     )
     // What a provider made of the times may be taken for them as long as it lies within what can be.
     const atMostOf = (all: ReadonlyArray<Placed>) => {

@@ -282,9 +282,7 @@ export class Ledger extends Books {
     // Coins inside a contract that came back count once two providers can report them.
     const isReported = (credit: Placed["credit"]) =>
       this.strict.inside || watched.tellsInside || !this.isReportedByBalance(after, credit)
-    // What a reorg puts below the block where reading began is not read.
-    const begun = this.startOf(after.chain)
-    const back = surely.filter(({ block, credit }) => isReported(credit) && block.number > begun)
+    const back = surely.filter(({ credit }) => isReported(credit))
     // A provider that shows blocks of no branch corroborates nothing before it is final.
     const isUnknown = watched.isGarbled() && !this.#isKnown(after, back)
     // A payment that was accepted needs what it was accepted for.

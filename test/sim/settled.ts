@@ -83,9 +83,9 @@ export const isInventionKnown = (
   const { chain, isLiedAbout, plan } = books.watched(name)
   const untrue = books.notThere(books.receipts()).filter((row) => row.chain === name && isLiedAbout(row.address))
   const isDeep = (row: ReceiptRow) => chain.head.number - row.block_number > plan.confirmations + 3
-  // Where no payment is open, a chain is looked at every four minutes.
+  // Where no payment of its own is open, a chain is looked at every four minutes.
   const isOpen = (at: string) =>
-    books.payments().some(({ address, status }) => address === at && /pending|detecting/.test(status))
+    books.payments().some((one) => one.address === at && one.chain === name && /pending|detecting/.test(one.status))
   const asked = (at: string) => (isOpen(at) ? 20_000 : 260_000)
   const isKnown = (row: ReceiptRow) => isDeep(row) && Math.max(row.seen_at, begun) <= now - asked(row.address)
   const known = new Set(untrue.filter(isKnown).map(({ address }) => address))

@@ -86,7 +86,9 @@ const mended: ReadonlyArray<readonly [string, ReadonlyArray<Step>, what: string]
     "897690740",
     seedsSteps("897690740"),
     "a start of reading by a provider whose blocks have times of three hours before"
-  ]
+  ],
+  ["702060527", seedsSteps("702060527"), "money that a reorg moves below the block where reading began"],
+  ["686142556", seedsSteps("686142556"), "an invention on another chain, which is looked at every two minutes"]
 ]
 
 it.each(mended)("seed $0 does not fail: $2", async (seed, steps) => {

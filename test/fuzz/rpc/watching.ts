@@ -137,8 +137,9 @@ const checkHealth = async (world: World, { honest, hostile }: Lines): Promise<bo
   }
   const [health] = (await world.health()) ?? []
   const reasons = [health?.reason, ...(health?.providers ?? []).map(({ reason }) => reason)]
-  // Where several providers were tried for the same call, the last failure is reported.
-  if (reasons.some((reason) => reason?.includes(`${failure.error.host} failed (`))) return true
+  // Where several providers were tried for the same call, the last failure is reported. One of another chain stays that.
+  const { host } = failure.error
+  if ([`${host} failed (`, `${host} serves `].some((text) => reasons.some((reason) => reason?.includes(text)))) return true
   throw new Violation(`${failure.error.message} is not in health: ${JSON.stringify(health)}`)
 }
 
