@@ -47,10 +47,7 @@ const said = (line: string) => line
 
 /** Seconds in which a program of Node says its first line. */
 const firstLine = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
-  Effect.map(
-    Effect.replicateEffect(Effect.scoped(startNode(args, said, env)), starts, { concurrency: 1 }),
-    (all) => median(all.map(({ millis }) => millis)) / 1000
-  )
+  Effect.map(Effect.scoped(startNode(args, said, env)), ({ millis }) => millis / 1000)
 
 /** How long Node takes that loads the largest packages of the daemon, unbundled, and does nothing with them. */
 const bareNode = firstLine([
@@ -59,33 +56,36 @@ const bareNode = firstLine([
   'import "effect"; import "undici"; import "better-sqlite3"; console.log(0)'
 ])
 
-/** A time beside that, so that a slow machine changes both. */
-const besideNode = (bare: number, took: number) => ({
-  beside: `${seconds(bare)} of Node that loads effect, undici and better-sqlite3`,
-  judged: took / bare,
-  written: times
-})
+/** One after the other, over and over: what slows the machine for a while slows both. */
+const besideBare = <Took, Error, Services>(once: Effect.Effect<Took, Error, Services>) =>
+  Effect.replicateEffect(Effect.all({ bare: bareNode, took: once }), starts, { concurrency: 1 })
+
+/** Times beside that, each beside the one that was taken with it. */
+const timed = (pairs: ReadonlyArray<{ readonly bare: number; readonly took: number }>) => {
+  const all = pairs.map(({ took }) => took)
+  return {
+    measured: `${seconds(median(all))}, from ${seconds(Math.min(...all))} to ${seconds(Math.max(...all))}`,
+    beside: `${seconds(median(pairs.map(({ bare }) => bare)))} of Node that loads effect, undici and better-sqlite3`,
+    judged: median(pairs.map(({ bare, took }) => took / bare)),
+    written: times
+  }
+}
 
 /** Starts over and over on a database that is there, and then stays up for its memory to settle. */
 const measure = (installation: Installation, what: string, env: Readonly<Record<string, string>>) =>
   Effect.gen(function* () {
-    const bare = yield* bareNode
-    const all = yield* Effect.replicateEffect(startOnce(installation, env), starts, { concurrency: 1 })
-    const listeningTimes = all.map(({ listening }) => listening)
-    const readyTimes = all.map(({ ready }) => ready)
+    const pairs = yield* besideBare(startOnce(installation, env))
     const memory = yield* Effect.scoped(Effect.flatMap(startDaemon(installation, env), ({ pid }) => settled(pid)))
     const figures: ReadonlyArray<Figure> = [
       {
         what: `start to listening, ${what}`,
-        measured: `${seconds(median(listeningTimes))}, from ${seconds(Math.min(...listeningTimes))} to ${seconds(Math.max(...listeningTimes))}`,
-        ...besideNode(bare, median(listeningTimes)),
+        ...timed(pairs.map(({ bare, took }) => ({ bare, took: took.listening }))),
         floor: { atMost: 1.35 },
         goal: { atMost: 0.8 }
       },
       {
         what: `start to ready, ${what}`,
-        measured: `${seconds(median(readyTimes))}, from ${seconds(Math.min(...readyTimes))} to ${seconds(Math.max(...readyTimes))}`,
-        ...besideNode(bare, median(readyTimes)),
+        ...timed(pairs.map(({ bare, took }) => ({ bare, took: took.ready }))),
         floor: { atMost: 2 },
         goal: { atMost: 1.1 }
       },
@@ -104,21 +104,13 @@ const measure = (installation: Installation, what: string, env: Readonly<Record<
 /** Commands: one that asks a daemon, and the one that does nothing. */
 const commands = (installation: Installation) =>
   Effect.gen(function* () {
-    const bare = yield* bareNode
     const { config, env } = installation
-    const version = yield* firstLine(["dist/tilld.js", "--version"])
-    const list = yield* Effect.scoped(
-      Effect.zipRight(startDaemon(installation), firstLine(["dist/tilld.js", "keys", "list", "--config", config], env))
-    )
+    const version = yield* besideBare(firstLine(["dist/tilld.js", "--version"]))
+    const list = besideBare(firstLine(["dist/tilld.js", "keys", "list", "--config", config], env))
+    const listed = yield* Effect.scoped(Effect.zipRight(startDaemon(installation), list))
     const figures: ReadonlyArray<Figure> = [
-      { what: "tilld --version", measured: seconds(version), ...besideNode(bare, version), floor: { atMost: 0.12 } },
-      {
-        what: "tilld keys list, from a daemon",
-        measured: seconds(list),
-        ...besideNode(bare, list),
-        floor: { atMost: 0.85 },
-        goal: { atMost: 0.4 }
-      }
+      { what: "tilld --version", ...timed(version), floor: { atMost: 0.12 } },
+      { what: "tilld keys list, from a daemon", ...timed(listed), floor: { atMost: 0.85 }, goal: { atMost: 0.4 } }
     ]
     return figures
   })
