@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { currentBuild, placeBuild } from "./builds.mjs"
 import { guideFiles } from "./guideFiles.mjs"
@@ -60,16 +60,40 @@ const { build } = await import("esbuild")
 const { declarations } = await import("./declarations.mjs")
 const { guide } = await import("./guide.mjs")
 
+/** Where viem has what its index exports, by name: the file, and the name in it. */
+const placesIn = (index) => {
+  const exported = readFileSync(index, "utf8")
+    .replace(/\/\*[\s\S]*?\*\//g, "")
+    .matchAll(/export \{([^}]*)\} from '([^']+)'/g)
+  return new Map(
+    Array.from(exported).flatMap(([, names, from]) =>
+      names.split(",").map((text) => {
+        const [name, local = name] = text.trim().split(" as ")
+        return [local, [from.startsWith(".") ? join(dirname(index), from) : from, name]]
+      })
+    )
+  )
+}
+const viem = join(root, "node_modules/viem/_esm")
+const indexes = new Map([
+  ["viem", placesIn(join(viem, "index.js"))],
+  ["viem/accounts", placesIn(join(viem, "accounts/index.js"))]
+])
+
 /**
  * `import { Effect } from "effect"` gives a module as an object, and a bundler keeps all of what it holds. Imported from
- * the module's own path, only what is used stays. One that is not rewritten works all the same.
+ * the module's own path, only what is used stays. Through viem's index, each start would read what any command uses of
+ * viem. One that is not rewritten works all the same.
  */
 const modules = {
   name: "modules",
   setup({ onLoad }) {
-    const index = /^import \{([^}]*)\} from "(effect|@effect\/(?:cli|experimental|platform|platform-node|sql))"$/gm
+    const index =
+      /^import \{([^}]*)\} from "(viem(?:\/accounts)?|effect|@effect\/(?:cli|experimental|platform|platform-node|sql))"$/gm
     const one = (from) => (name) => {
       const [imported, local = imported] = name.split(" as ")
+      const [file, own] = indexes.get(from)?.get(imported) ?? []
+      if (file !== undefined) return `import { ${own} as ${local} } from ${JSON.stringify(file)}`
       const isModule = /^[A-Z]/.test(imported)
       return isModule ? `import * as ${local} from "${from}/${imported}"` : `import { ${name} } from "${from}/Function"`
     }

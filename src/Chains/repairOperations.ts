@@ -100,7 +100,7 @@ export const claimTransaction = operation({
   audit: ({ chain, mode, txHash }) => ({ chain, mode, txHash }),
   run: Effect.fnUntraced(function* ({ chain, mode, txHash }) {
     const { claim } = yield* lazily(() => import("./repair/claim.ts"))
-    const { getAddress } = yield* lazily(() => import("viem"))
+    const { getAddress } = yield* lazily(() => import("../Domain/Address.ts"))
     const found = yield* repairing({ chain, mode }, (exclusively) => claim(exclusively, txHash))
     const credits = found.credits.map((credit) => ({ ...credit, address: getAddress(credit.address) }))
     return { txHash, ...found, credits }

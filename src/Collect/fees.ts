@@ -1,6 +1,6 @@
 /** The fees of a plan's steps (EIP-1559), and what data costs on top. */
 import { Effect, Either } from "effect"
-import { formatUnits } from "viem"
+import { formatUnits, parseUnits } from "viem"
 import { getGasPrice, sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPriorityFee } from "../Chains/rpc/sendingMethods.ts"
@@ -20,6 +20,9 @@ const times = (value: bigint, percent: bigint): bigint => (value * percent + 99n
 
 /** A fee in gwei, as people say it. */
 export const gwei = (wei: bigint): string => formatUnits(wei, 9)
+
+/** Wei of a fee that a person has typed in gwei. */
+export const weiOf = (gwei: string): bigint => parseUnits(gwei, 9)
 
 /** Wei for a unit of gas above the base fee: what the node asks for, or where it does not say, what its gas price has above it. */
 export const readTip = (client: RpcClient, baseFee: bigint) =>

@@ -1,5 +1,8 @@
 import { checksumAddress, type Hex } from "viem"
 
+// For what is read in late: a namespace of viem would be in the bundle whole, and each start read all of it.
+export { getAddress } from "viem"
+
 const form = /^0x[0-9a-fA-F]{40}$/
 
 /**

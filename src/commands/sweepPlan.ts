@@ -12,9 +12,10 @@ import { receivedBut, refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
 /** Loaded only here. */
 const planning = Effect.promise(() =>
   Promise.all([
-    import("viem"),
+    import("../Domain/Address.ts"),
     import("../Chains/providers/chainAccess.ts"),
     import("../Collect/makePlan.ts"),
+    import("../Collect/fees.ts"),
     import("../Backup/outputFile.ts"),
     import("./sweepTexts.ts"),
     import("../Quotes/Prices.ts"),
@@ -89,11 +90,20 @@ export const planCommand = commandWith(
       const { belowGas, chain, force, maxFeeGwei, mode, output } = given
       const includeOpen = given.includeOpen.flatMap((text) => text.split(","))
       const settings = yield* loadSettings(target)
-      const [utils, { accessTo, readPricedHead }, { makePlan }, files, texts, { readPrices }, { Rpc }] = yield* planning
-      if (given.to !== undefined && !utils.isAddress(given.to)) {
+      const [
+        { toChecksummed },
+        { accessTo, readPricedHead },
+        { makePlan },
+        { weiOf },
+        files,
+        texts,
+        { readPrices },
+        { Rpc }
+      ] = yield* planning
+      const named = given.to && toChecksummed(given.to)
+      if (given.to !== undefined && named === undefined) {
         return yield* new UsageError({ message: `--to ${given.to} is not an address: its checksum is wrong` })
       }
-      const named = given.to && utils.getAddress(given.to)
       if (given.to !== named) yield* complain("--to has no checksum: a mistyped digit would not be noticed")
       const { allow } = settings.sweep
       const network = { chain, mode }
@@ -128,7 +138,7 @@ export const planCommand = commandWith(
         return yield* makePlan(access, {
           ...{ xpub, received, refunds, destination, currencies: given.tokens },
           minUsd: Option.getOrElse(BigDecimal.fromString(given.minUsd), () => BigDecimal.make(0n, 0)),
-          maxFee: maxFeeGwei === undefined ? undefined : utils.parseGwei(maxFeeGwei),
+          maxFee: maxFeeGwei === undefined ? undefined : weiOf(maxFeeGwei),
           ...{ feeSteps: given.feeSteps, price: prices.usd, onProgress: complain }
         })
       }).pipe(Effect.provide(Rpc.layer))

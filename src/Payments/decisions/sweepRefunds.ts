@@ -55,7 +55,7 @@ export const owedRefunds = operation({
   run: Effect.fnUntraced(function* ({ all, digest, of }) {
     const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
     const repo = yield* lazily(() => import("../RefundsRepo.ts"))
-    const { getAddress } = yield* lazily(() => import("viem"))
+    const { getAddress } = yield* lazily(() => import("../../Domain/Address.ts"))
     const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
     const { keptBeside } = yield* lazily(() => import("../addresses/ReceivedRepo.ts"))
     const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
