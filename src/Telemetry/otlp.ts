@@ -5,14 +5,8 @@
 import * as OtlpLogger from "@effect/opentelemetry/OtlpLogger"
 import * as OtlpSerialization from "@effect/opentelemetry/OtlpSerialization"
 import * as OtlpTracer from "@effect/opentelemetry/OtlpTracer"
-import {
-  type HttpBody,
-  HttpClient,
-  HttpClientError,
-  type HttpClientRequest,
-  HttpClientResponse
-} from "@effect/platform"
-import { Context, Effect, Layer, Option } from "effect"
+import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
+import { Effect, Layer, Option } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import { makeHttpClient, RequestFailed } from "../lib/httpClient.ts"
 import { LogLimit } from "./LogLimit.ts"
@@ -33,34 +27,6 @@ const reasonOf = (error: HttpClientError.HttpClientError): string => {
   const code = error.cause instanceof RequestFailed ? error.cause.code : ""
   return error.description ?? (code || "no connection")
 }
-
-/** How many spans or lines are in the body of a batch. */
-class BatchSizes extends Context.Tag("tilld/Telemetry/BatchSizes")<BatchSizes, WeakMap<HttpBody.HttpBody, number>>() {}
-
-interface Traces {
-  readonly resourceSpans: readonly [{ readonly scopeSpans: readonly [{ readonly spans: ReadonlyArray<unknown> }] }]
-}
-
-interface Logs {
-  readonly resourceLogs: readonly [{ readonly scopeLogs: readonly [{ readonly logRecords: ReadonlyArray<unknown> }] }]
-}
-
-/** Counts what it serializes: the exporters do not report how much they drop. */
-const countingJson = Layer.effect(
-  OtlpSerialization.OtlpSerialization,
-  Effect.map(Effect.all([OtlpSerialization.OtlpSerialization, BatchSizes]), ([json, sizes]) => {
-    const noted = (body: HttpBody.HttpBody, { length }: ReadonlyArray<unknown>) => {
-      sizes.set(body, length)
-      return body
-    }
-    // Each exporter makes one resource with one scope.
-    return {
-      ...json,
-      traces: (data) => noted(json.traces(data), (data as Traces).resourceSpans[0].scopeSpans[0].spans),
-      logs: (data) => noted(json.logs(data), (data as Logs).resourceLogs[0].scopeLogs[0].logRecords)
-    }
-  })
-).pipe(Layer.provide(OtlpSerialization.layerJson))
 
 /** Of an answer, which is not looked at. */
 const maxBytes = 64 * 1024
@@ -91,24 +57,15 @@ const exportClient = Layer.scoped(
   HttpClient.HttpClient,
   Effect.gen(function* () {
     const slots = yield* Effect.makeSemaphore(atOnce)
-    const sizes = yield* BatchSizes
     const limited = new LogLimit({ perKey: 1, inAll: 1 })
     let works = true
-    let dropped = 0
     const failed = (error: HttpClientError.HttpClientError) =>
       Effect.suspend(() => {
         works = false
-        // Once, though the exporters may try it again.
-        dropped += sizes.get(error.request.body) ?? 0
-        sizes.delete(error.request.body)
-        const line = Effect.suspend(() => {
-          const line = { host: new URL(error.request.url).host, reason: reasonOf(error), dropped }
-          dropped = 0
-          return Effect.annotateLogs(
-            Effect.logWarning("spans and log lines cannot be exported, and are dropped: check the collector"),
-            line
-          )
-        })
+        const line = Effect.annotateLogs(
+          Effect.logWarning("spans and log lines cannot be exported, and are dropped: check the collector"),
+          { host: new URL(error.request.url).host, reason: reasonOf(error) }
+        )
         return limited.write("", line)
       })
     const succeeded = Effect.suspend(() => {
@@ -136,8 +93,5 @@ export const otlpLayer = (endpoint: string) => {
   return Layer.merge(
     OtlpLogger.layer({ url: url("/v1/logs"), resource }),
     OtlpTracer.layer({ url: url("/v1/traces"), resource })
-  ).pipe(
-    Layer.provide(Layer.merge(countingJson, exportClient)),
-    Layer.provide(Layer.sync(BatchSizes, () => new WeakMap<HttpBody.HttpBody, number>()))
-  )
+  ).pipe(Layer.provide(Layer.merge(OtlpSerialization.layerJson, exportClient)))
 }
