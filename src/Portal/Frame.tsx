@@ -5,7 +5,7 @@ import { Mark } from "../Pages/marks.tsx"
 import { Document } from "../Pages/reply.tsx"
 import { Notice } from "./components/values.tsx"
 import { pathOf } from "./route.ts"
-import { mayAs, mostInBadge, type Role, type Viewer } from "./Viewer.ts"
+import { mayAs, mostInBadge, type Role, type Viewer, ViewerContext } from "./Viewer.ts"
 
 interface Section {
   readonly path: string
@@ -206,7 +206,7 @@ export const Frame = ({ action, also, back, children, isLive = false, search, se
           {viewer.done}
         </Notice>
       )}
-      {children}
+      <ViewerContext.Provider value={viewer}>{children}</ViewerContext.Provider>
       <p class="guide">
         <a href={`/guide/${guideOf(section)}`}>Guide to this page</a>
       </p>

@@ -1,3 +1,4 @@
+/** What the portal answers: a page in its frame, the way of a form to what it does and back, a list, a file. */
 import { Effect, Either, Option, Stream } from "effect"
 import type { ComponentChildren } from "preact"
 import { ApiError, type FieldProblem, statusOf } from "../Domain/ApiError.ts"
@@ -11,10 +12,11 @@ import type { Caller, Operation } from "../Operations/operation.ts"
 import { type ErrorText, pageReply } from "../Pages/reply.tsx"
 import { Secrets } from "../Secrets.ts"
 import { StoreUnavailable, type Writer } from "../Sql.ts"
+import { blank, PostForm, type PostFormProps } from "./components/Form.tsx"
 import { Paging } from "./components/Table.tsx"
 import { Notice } from "./components/values.tsx"
 import { Frame, type FrameProps, otherModeOf } from "./Frame.tsx"
-import { pageSize, problemsOfRefusal, withQuery } from "./fields.ts"
+import { pageSize, problemsOfRefusal, textOf, withQuery } from "./fields.ts"
 import { type PortalHandler, pathOf } from "./route.ts"
 import { callerOf, ProofNeeded, type Viewer } from "./Viewer.ts"
 
@@ -82,22 +84,29 @@ export const missing = (viewer: Viewer, section: FrameProps["section"], what: st
     404
   )
 
-/** Handles what is about one thing of the viewer's, by its id in the path. */
-export const aboutOne =
-  <Thing, R>(
-    section: FrameProps["section"],
-    what: string,
-    find: (viewer: Viewer, id: string) => Effect.Effect<Thing | undefined, StoreUnavailable, R>
-  ) =>
-  <R2 = never>(
-    handle: (viewer: Viewer, thing: Thing, form: URLSearchParams) => ReturnType<PortalHandler<R2>>
-  ): PortalHandler<R | R2> =>
-  (viewer, { form, params }) =>
-    Effect.flatMap(
-      find(viewer, params.id ?? ""),
-      (thing): ReturnType<PortalHandler<R2>> =>
-        thing === undefined ? Effect.succeed(missing(viewer, section, what)) : handle(viewer, thing, form)
-    )
+interface ConfirmationProps extends Pick<PostFormProps, "submit" | "to">, Pick<FrameProps, "section" | "title"> {
+  /** The page to which the other link leads, below the account's. */
+  readonly back: string
+}
+
+/** The page before what cannot be undone, which says what that is. */
+export const confirmation = (
+  viewer: Viewer,
+  { back, section, submit, title, to }: ConfirmationProps,
+  children: ComponentChildren
+) =>
+  framedReply(
+    viewer,
+    { section, title },
+    <>
+      {children}
+      <PostForm of={blank("confirm")} to={to} submit={submit} dangerous>
+        <p>
+          <a href={pathOf(viewer, back)}>Keep it</a>
+        </p>
+      </PostForm>
+    </>
+  )
 
 type Answer<R> = HttpReply | Effect.Effect<HttpReply, StoreUnavailable, R>
 
@@ -120,6 +129,22 @@ interface Answers<In, Out, E extends Failure, R> {
 }
 
 const answered = <R,>(answer: Answer<R>) => (Effect.isEffect(answer) ? answer : Effect.succeed(answer))
+
+/** Handles what is about one thing of the viewer's, by its id in the path. */
+export const aboutOne =
+  <Thing, R>(
+    section: FrameProps["section"],
+    what: string,
+    find: (viewer: Viewer, id: string) => Effect.Effect<Thing | undefined, StoreUnavailable, R>
+  ) =>
+  <R2 = never>(
+    handle: (viewer: Viewer, thing: Thing, form: URLSearchParams) => HttpReply | ReturnType<PortalHandler<R2>>
+  ): PortalHandler<R | R2> =>
+  (viewer, { form, params }) =>
+    Effect.flatMap(find(viewer, params.id ?? ""), (thing): ReturnType<PortalHandler<R2>> => {
+      const answer = thing === undefined ? missing(viewer, section, what) : handle(viewer, thing, form)
+      return Effect.isEffect(answer) ? answer : Effect.succeed(answer)
+    })
 
 /** The way of a form's decoded fields to what it does, and back: `run` carries it out, once a proof is given. */
 export const actOn = <In, Out, E extends Failure, R, R2 = never>(
@@ -174,7 +199,10 @@ interface ListOptions<Row, R> extends Pick<PageOptions<Row, StoreUnavailable, R>
   readonly query: URLSearchParams
 }
 
-/** The page of a list that the query's cursor names: its rows, undefined for a cursor of another list, and what is below them. */
+/**
+ * The page of a list that the query's cursor names: its rows, undefined for a cursor of another list, what is below them, and
+ * the reply's status.
+ */
 export const listed = <Row, R>(viewer: Viewer, { filters, path, query, ...list }: ListOptions<Row, R>) =>
   Effect.gen(function* () {
     const here = pathOf(viewer, path)
@@ -184,17 +212,37 @@ export const listed = <Row, R>(viewer: Viewer, { filters, path, query, ...list }
       ...{ cursor, limit: pageSize, ...list }
     }).pipe(Effect.catchTag("ApiError", () => Effect.void))
     const isFirst = cursor === ""
-    const paging =
-      page === undefined ? (
-        <Notice tone="bad">{invalidCursor.message}</Notice>
-      ) : (
-        <Paging
-          first={isFirst ? undefined : withQuery(here, filters)}
-          next={page.next && withQuery(here, { ...filters, cursor: page.next })}
-        />
-      )
-    return { rows: page?.rows, isFirst, paging }
+    if (page === undefined) {
+      return { rows: undefined, isFirst, status: 400, paging: <Notice tone="bad">{invalidCursor.message}</Notice> }
+    }
+    const first = isFirst ? undefined : withQuery(here, filters)
+    const next = page.next && withQuery(here, { ...filters, cursor: page.next })
+    return { rows: page.rows, isFirst, status: 200, paging: <Paging first={first} next={next} /> }
   })
+
+/** What a list shows whose filters are wrong. */
+export const notListed = { rows: undefined, isFirst: false, status: 400, paging: null } as const
+
+interface ById {
+  readonly limit: number
+  readonly after?: string
+}
+
+/** The page of a list that goes on behind the id in the query. */
+export const pageById = <Row extends { readonly id: string }, E, R>(
+  viewer: Viewer,
+  path: string,
+  query: URLSearchParams,
+  read: (page: ById) => Effect.Effect<ReadonlyArray<Row>, E, R>
+) => {
+  const here = pathOf(viewer, path)
+  const after = textOf(query, "after")
+  return Effect.map(read({ limit: pageSize + 1, ...(after && { after }) }), (found) => {
+    const rows = found.slice(0, pageSize)
+    const next = found.length > pageSize ? withQuery(here, { after: rows.at(-1)?.id }) : undefined
+    return { rows, paging: <Paging first={after && here} next={next} /> }
+  })
+}
 
 /** Files for spreadsheets (RFC 4180): read and sent a page at a time, however many rows there are. */
 

@@ -70,11 +70,16 @@ export interface PortalRoute<R> {
   readonly handle: PortalHandler<R>
 }
 
-/** The route of a form. */
-export const formRoute = <R>(path: string, role: Role, handle: PortalHandler<R>, proof?: Proof): PortalRoute<R> => ({
-  ...{ method: "POST", path, role, handle },
-  ...(proof && { proof })
-})
+const routeBy =
+  (method: PortalRoute<never>["method"]) =>
+  <R>(path: string, role: Role, handle: PortalHandler<R>, proof?: Proof): PortalRoute<R> => ({
+    ...{ method, path, role, handle },
+    ...(proof && { proof })
+  })
+
+/** The route of a page, and that of a form. */
+export const pageRoute = routeBy("GET")
+export const formRoute = routeBy("POST")
 
 export const proofTo = (to: string, when: Proof["when"] = "live"): Proof => ({ when, to })
 

@@ -24,7 +24,7 @@ import { priceRoutes } from "./pages/Prices.tsx"
 import { requestRoutes } from "./pages/Requests.tsx"
 import { simulateRoutes } from "./pages/Simulate.tsx"
 import { webhookRoutes } from "./pages/Webhooks.tsx"
-import type { PortalHandler, PortalRoute } from "./route.ts"
+import { type PortalHandler, type PortalRoute, pageRoute } from "./route.ts"
 
 /** A comment, so that proxies and browsers can tell a quiet stream from a dead one. */
 const keepAlive = ":\n\n"
@@ -53,9 +53,7 @@ const changes: PortalHandler<Outbox> = Effect.fnUntraced(function* ({ owner, ses
   return reply
 })
 
-export const changeRoutes: ReadonlyArray<PortalRoute<Outbox>> = [
-  { method: "GET", path: "/changes", role: "viewer", handle: changes }
-]
+export const changeRoutes: ReadonlyArray<PortalRoute<Outbox>> = [pageRoute("/changes", "viewer", changes)]
 
 export const routes = [
   ...changeRoutes,

@@ -7,6 +7,8 @@ import { useContext } from "preact/hooks"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { Mark } from "../../Pages/marks.tsx"
+import { pathOf } from "../route.ts"
+import { useViewer } from "../Viewer.ts"
 
 /** A form's fields as they were typed, and what is wrong with them. */
 export interface FormState {
@@ -36,9 +38,8 @@ const Around = createContext<{ readonly of: FormState; readonly labels: Labels }
 
 export interface PostFormProps {
   readonly of: FormState
-  readonly action: string
-  /** `viewer.csrf`. */
-  readonly csrf: string
+  /** The page that it is sent to, below the account's. */
+  readonly to: string
   readonly submit: string
   readonly labels?: Labels
   /** What the button does cannot be undone. */
@@ -47,37 +48,40 @@ export interface PostFormProps {
 }
 
 /** A form that changes something. */
-export const PostForm = ({ action, children, csrf, dangerous, labels = {}, of, submit }: PostFormProps) => (
-  <form method="post" action={action} id={of.id} class="fields" noValidate>
-    <Problems of={of} labels={labels} />
-    <input type="hidden" name="csrf" value={csrf} />
-    <Around.Provider value={{ of, labels }}>{children}</Around.Provider>
-    <p class="actions">
-      <button type="submit" class={dangerous ? "dangerous" : undefined}>
-        {submit}
-      </button>
-    </p>
-  </form>
-)
+export const PostForm = ({ children, dangerous, labels = {}, of, submit, to }: PostFormProps) => {
+  const viewer = useViewer()
+  return (
+    <form method="post" action={pathOf(viewer, to)} id={of.id} class="fields" noValidate>
+      <Problems of={of} labels={labels} />
+      <input type="hidden" name="csrf" value={viewer.csrf} />
+      <Around.Provider value={{ of, labels }}>{children}</Around.Provider>
+      <p class="actions">
+        <button type="submit" class={dangerous ? "dangerous" : undefined}>
+          {submit}
+        </button>
+      </p>
+    </form>
+  )
+}
 
-interface ActProps {
-  readonly action: string
-  /** `viewer.csrf`. */
-  readonly csrf: string
+interface ActProps extends Pick<PostFormProps, "to"> {
   readonly fields?: Readonly<Record<string, string>>
   /** What the button says. */
   readonly children: ComponentChildren
 }
 
 /** A form of one button. */
-export const Act = ({ action, children, csrf, fields = {} }: ActProps) => (
-  <form method="post" action={action}>
-    {Object.entries({ csrf, ...fields }).map(([name, value]) => (
-      <input key={name} type="hidden" name={name} value={value} />
-    ))}
-    <button type="submit">{children}</button>
-  </form>
-)
+export const Act = ({ children, fields = {}, to }: ActProps) => {
+  const viewer = useViewer()
+  return (
+    <form method="post" action={pathOf(viewer, to)}>
+      {Object.entries({ csrf: viewer.csrf, ...fields }).map(([name, value]) => (
+        <input key={name} type="hidden" name={name} value={value} />
+      ))}
+      <button type="submit">{children}</button>
+    </form>
+  )
+}
 
 /** The problems of a form, each with a link to its field. */
 const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Labels }) =>
@@ -292,21 +296,6 @@ export const FilterProblems = ({ of: { problems } }: { readonly of: FormState })
       ))}
     </div>
   )
-
-interface ConfirmProps extends Pick<PostFormProps, "action" | "csrf" | "submit"> {
-  readonly id: string
-  /** The page to which the other link leads. */
-  readonly back: string
-}
-
-/** The last step before what cannot be undone: the page has said what it is. */
-export const Confirm = ({ back, id, ...form }: ConfirmProps) => (
-  <PostForm of={blank(id)} {...form} dangerous>
-    <p>
-      <a href={back}>Keep it</a>
-    </p>
-  </PostForm>
-)
 
 interface ChipsProps {
   readonly label: string

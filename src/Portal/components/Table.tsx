@@ -18,7 +18,8 @@ export interface Column<Row> {
 export interface TableProps<Row> {
   readonly caption: string
   readonly columns: ReadonlyArray<Column<Row>>
-  readonly rows: ReadonlyArray<Row>
+  /** Undefined: nothing is shown. */
+  readonly rows: ReadonlyArray<Row> | undefined
   readonly keyOf: (row: Row) => string
   /** The page of a row, where each has one: its name links to it, and so does the whole row. */
   readonly hrefOf?: (row: Row) => string
@@ -35,6 +36,7 @@ const classOf = ({ minor, numeric, wide }: Column<never>) =>
  */
 export const Table = <Row,>({ caption, columns, empty, hrefOf, keyOf, rows }: TableProps<Row>) => {
   const naming = columns.find(({ leads }) => !leads)
+  if (rows === undefined) return null
   return rows.length === 0 ? (
     <p class="empty">{empty}</p>
   ) : (

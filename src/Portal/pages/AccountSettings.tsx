@@ -14,7 +14,7 @@ import { Reader, type Writer } from "../../Sql.ts"
 import { act, actOn, missing } from "../answers.tsx"
 import { blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Frame } from "../Frame.tsx"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 const id = "shop"
@@ -81,10 +81,10 @@ const Preview = ({ form, viewer }: PageProps) => {
 }
 
 /** A script makes the file small enough for a form, and text. */
-const LogoForm = ({ form, viewer }: PageProps) => (
+const LogoForm = ({ form }: Pick<PageProps, "form">) => (
   <section class="card" aria-labelledby="logo-title" data-uploads hidden>
     <h2 id="logo-title">Upload a logo</h2>
-    <PostForm of={form} action={pathOf(viewer, "/settings/logo")} csrf={viewer.csrf} submit="Upload">
+    <PostForm of={form} to="/settings/logo" submit="Upload">
       <div class="field">
         <label for="logo-file">Picture</label>
         <input type="file" id="logo-file" accept="image/png,image/jpeg,image/webp" />
@@ -101,7 +101,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), on = [], viewer }: Pag
       <div class="card">
         <h2>Checkout</h2>
         <p>What your customers see on the payment page, in live and in test mode.</p>
-        <PostForm of={form} action={pathOf(viewer, "/settings")} csrf={viewer.csrf} submit="Save" labels={labels}>
+        <PostForm of={form} to="/settings" submit="Save" labels={labels}>
           <TextField name="name" hint="Of your shop, up to 60 characters." />
           <div class="coloured">
             <TextField name="accent" hint="Such as #1f5fd1. Leave blank for blue." />
@@ -158,7 +158,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), on = [], viewer }: Pag
       </div>
       <div>
         <Preview viewer={viewer} form={form} />
-        <LogoForm viewer={viewer} form={logoForm} />
+        <LogoForm form={logoForm} />
       </div>
     </div>
   </Frame>
@@ -213,16 +213,12 @@ const change: PortalHandler<Accounts | Reader | Settings | Writer> = (viewer, { 
 const proof = proofTo("change how the account’s checkout looks and who may frame it", "shared")
 
 export const settingsRoutes: ReadonlyArray<PortalRoute<Accounts | Reader | Settings | Writer>> = [
-  {
-    method: "GET",
-    path: "/settings",
-    role: "admin",
-    handle: (viewer) =>
-      Effect.gen(function* () {
-        return yield* settingsReply({ viewer, form: formOf(yield* shopOf(yield* Reader, viewer.owner.account)) })
-      })
-  },
-  { method: "GET", path: "/settings/logo", role: "admin", handle: showLogo },
+  pageRoute("/settings", "admin", (viewer) =>
+    Effect.gen(function* () {
+      return yield* settingsReply({ viewer, form: formOf(yield* shopOf(yield* Reader, viewer.owner.account)) })
+    })
+  ),
+  pageRoute("/settings/logo", "admin", showLogo),
   formRoute("/settings/logo", "admin", uploadLogo, proof),
   formRoute("/settings", "admin", change, proof)
 ]

@@ -6,7 +6,6 @@ import { Effect } from "effect"
 import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
 import { accountLimits, configuredLimits } from "../../Auth/accountLimits.ts"
 import { changeAccount, createAccount } from "../../Auth/accountOperations.ts"
-import type { RateLimit } from "../../Auth/rateLimitWindows.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { Accounts } from "../../Auth.ts"
 import type { Account } from "../../Domain/Account.ts"
@@ -18,12 +17,12 @@ import type { Secrets } from "../../Secrets.ts"
 import { keyInValue } from "../../Settings/keyMaterial.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { aboutOne, act, framedReply } from "../answers.tsx"
+import { aboutOne, act, framedReply, pageById } from "../answers.tsx"
 import { blank, type FormState, Hidden, PostForm, TextField } from "../components/Form.tsx"
-import { Paging, Table } from "../components/Table.tsx"
+import { Table } from "../components/Table.tsx"
 import { Time } from "../components/values.tsx"
-import { pageSize, textOf, withQuery } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { textOf } from "../fields.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
@@ -34,122 +33,73 @@ const walletsText = ({ ownWallets }: Account) =>
 const storedText = ({ quota, stored }: Pick<UsageRepo.Usage, "quota" | "stored">): string =>
   `${bytesText(stored)}${quota === undefined ? ", no quota" : ` of ${bytesText(quota)}`}`
 
-interface AccountTableProps {
-  readonly viewer: Viewer
-  readonly accounts: ReadonlyArray<Account>
-  readonly usages: ReadonlyMap<string, UsageRepo.Usage>
-  readonly configured: RateLimit
-}
-
-const AccountTable = ({ accounts, configured, usages, viewer }: AccountTableProps) => (
-  <Table
-    caption="Accounts, oldest first"
-    rows={accounts}
-    keyOf={({ id }) => id}
-    empty="There is no account."
-    columns={[
-      { name: "Name", cell: ({ name }) => name },
-      { name: "Identifier", cell: ({ id }) => <code>{id}</code> },
-      {
-        name: "Open",
-        cell: ({ id, name }) => (
-          <>
-            {modes.map((mode) => (
-              <span key={mode}>
-                <a href={pathOf({ owner: { account: id, mode } })} aria-label={`${name}, ${mode}`}>
-                  {mode}
-                </a>{" "}
-              </span>
-            ))}
-          </>
-        )
-      },
-      { name: "Wallets", cell: walletsText },
-      {
-        name: "Stored",
-        numeric: true,
-        cell: ({ id }) => storedText(usages.get(id) ?? { stored: 0, quota: undefined })
-      },
-      {
-        name: "Requests",
-        numeric: true,
-        cell: ({ id, name, terms }) => {
-          const { perHour, perMinute } = accountLimits(terms, configured)
-          return (
-            <>
-              {perMinute.toLocaleString("en-US")} a minute, {perHour.toLocaleString("en-US")} an hour{" "}
-              <a href={pathOf(viewer, `/accounts/${id}`)} aria-label={`Change what ${name} may do`}>
-                Change
-              </a>
-            </>
-          )
-        }
-      },
-      { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
-    ]}
-  />
-)
-
 const labels = { name: "Name", liveXpub: "Its live wallet", testXpub: "Its test wallet" }
 
 const walletHint =
   "The extended public key (xpub…) of an account, m/44'/60'/n'. Leave blank for the wallet of the configuration."
 
-const NewAccountForm = ({ of, viewer }: { readonly of: FormState; readonly viewer: Viewer }) => (
-  <PostForm of={of} action={pathOf(viewer, "/accounts")} csrf={viewer.csrf} submit="Create the account" labels={labels}>
-    <Hidden name="id" />
-    <TextField name="name" required />
-    <TextField name="liveXpub" hint={walletHint} />
-    <TextField name="testXpub" hint={walletHint} />
-  </PostForm>
-)
-
 const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query }) {
   const accounts = yield* Accounts
   const settings = yield* Settings
-  const after = textOf(query, "after") || undefined
-  const found = yield* accounts.list({ after, limit: pageSize + 1 })
-  const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
-  const here = pathOf(viewer, "/accounts")
-  const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
+  const stored = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
+  const usages = new Map(stored.map((usage) => [usage.account, usage]))
+  const page = yield* pageById(viewer, "/accounts", query, accounts.list)
   return framedReply(
     viewer,
-    { section: "/accounts", title: "Accounts", action: { href: `${here}/new`, text: "Create an account" } },
+    {
+      ...{ section: "/accounts", title: "Accounts" },
+      action: { href: pathOf(viewer, "/accounts/new"), text: "Create an account" }
+    },
     <>
-      <AccountTable
-        viewer={viewer}
-        accounts={found.slice(0, pageSize)}
-        configured={configuredLimits(settings)}
-        usages={new Map(usages.map((usage) => [usage.account, usage]))}
+      <Table
+        caption="Accounts, oldest first"
+        rows={page.rows}
+        keyOf={({ id }) => id}
+        empty="There is no account."
+        columns={[
+          { name: "Name", cell: ({ name }) => name },
+          { name: "Identifier", cell: ({ id }) => <code>{id}</code> },
+          {
+            name: "Open",
+            cell: ({ id, name }) =>
+              modes.map((mode) => (
+                <span key={mode}>
+                  <a href={pathOf({ owner: { account: id, mode } })} aria-label={`${name}, ${mode}`}>
+                    {mode}
+                  </a>{" "}
+                </span>
+              ))
+          },
+          { name: "Wallets", cell: walletsText },
+          {
+            name: "Stored",
+            numeric: true,
+            cell: ({ id }) => storedText(usages.get(id) ?? { stored: 0, quota: undefined })
+          },
+          {
+            name: "Requests",
+            numeric: true,
+            cell: ({ id, name, terms }) => {
+              const { perHour, perMinute } = accountLimits(terms, configuredLimits(settings))
+              return (
+                <>
+                  {perMinute.toLocaleString("en-US")} a minute, {perHour.toLocaleString("en-US")} an hour{" "}
+                  <a href={pathOf(viewer, `/accounts/${id}`)} aria-label={`Change what ${name} may do`}>
+                    Change
+                  </a>
+                </>
+              )
+            }
+          },
+          { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
+        ]}
       />
-      <Paging first={after && here} next={last && withQuery(here, { after: last })} />
+      {page.paging}
     </>
   )
 })
 
 const termLabels = { quota: "It may store", perMinute: "Requests a minute", perHour: "Requests an hour" }
-
-interface TermsFormProps {
-  readonly viewer: Viewer
-  readonly id: AccountId
-  readonly of: FormState
-}
-
-const TermsForm = ({ id, of, viewer }: TermsFormProps) => (
-  <PostForm of={of} action={pathOf(viewer, `/accounts/${id}`)} csrf={viewer.csrf} submit="Change" labels={termLabels}>
-    <TextField name="quota" hint="A size such as 500MB or 5GB, or none for no quota. Leave blank for the default." />
-    <TextField
-      name="perMinute"
-      inputMode="numeric"
-      hint="Of all its keys together, in each mode. Leave blank for the default."
-    />
-    <TextField
-      name="perHour"
-      inputMode="numeric"
-      hint="Of all its keys together, in each mode. Leave blank for the default."
-    />
-  </PostForm>
-)
 
 const quotaText = (quota: number | undefined): string => (quota === undefined ? "" : quota === 0 ? "none" : `${quota}`)
 
@@ -159,6 +109,8 @@ const termsOf = ({ terms: { perHour, perMinute, quotaBytes } }: Account): FormSt
     perMinute: String(perMinute ?? ""),
     perHour: String(perHour ?? "")
   })
+
+const keysHint = "Of all its keys together, in each mode. Leave blank for the default."
 
 const termsPage = Effect.fnUntraced(function* (viewer: Viewer, account: Account, of: FormState) {
   const { quotaBytes } = (yield* Settings).accounts
@@ -170,7 +122,14 @@ const termsPage = Effect.fnUntraced(function* (viewer: Viewer, account: Account,
       <p>
         <code>{account.id}</code> has stored {storedText(usage)}.
       </p>
-      <TermsForm id={account.id} of={of} viewer={viewer} />
+      <PostForm of={of} to={`/accounts/${account.id}`} submit="Change" labels={termLabels}>
+        <TextField
+          name="quota"
+          hint="A size such as 500MB or 5GB, or none for no quota. Leave blank for the default."
+        />
+        <TextField name="perMinute" inputMode="numeric" hint={keysHint} />
+        <TextField name="perHour" inputMode="numeric" hint={keysHint} />
+      </PostForm>
     </>,
     of.problems.length > 0 ? 422 : 200
   )
@@ -192,7 +151,12 @@ const newAccountPage = (viewer: Viewer, of: FormState, status?: number) =>
   framedReply(
     viewer,
     { section: "/accounts", title: "Create an account" },
-    <NewAccountForm viewer={viewer} of={of} />,
+    <PostForm of={of} to="/accounts" submit="Create the account" labels={labels}>
+      <Hidden name="id" />
+      <TextField name="name" required />
+      <TextField name="liveXpub" hint={walletHint} />
+      <TextField name="testXpub" hint={walletHint} />
+    </PostForm>,
     status
   )
 
@@ -216,19 +180,15 @@ const create: PortalHandler<Needs> = (viewer, { form }) => {
 }
 
 export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
-  { method: "GET", path: "/accounts", role: "operator", handle: list },
-  {
-    method: "GET",
-    path: "/accounts/new",
-    role: "operator",
-    handle: (viewer) => Effect.sync(() => newAccountPage(viewer, blank("account", { id: newAccountId() })))
-  },
+  pageRoute("/accounts", "operator", list),
+  pageRoute("/accounts/new", "operator", (viewer) =>
+    Effect.sync(() => newAccountPage(viewer, blank("account", { id: newAccountId() })))
+  ),
   formRoute("/accounts", "operator", create),
-  {
-    method: "GET",
-    path: "/accounts/:id",
-    role: "operator",
-    handle: ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
-  },
+  pageRoute(
+    "/accounts/:id",
+    "operator",
+    ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
+  ),
   formRoute("/accounts/:id", "operator", change, proofTo("change the terms of an account", "always"))
 ]

@@ -96,7 +96,7 @@ const show = Effect.fnUntraced(function* (viewer: Viewer, { query }: PortalReque
   const reader = yield* Reader
   const path = pathOf(viewer, "/audit")
   const only = textOf(query, "only")
-  const { paging, rows } = yield* listed(viewer, {
+  const page = yield* listed(viewer, {
     ...{ path: "/audit", query, filters: { only } },
     placeOf: ({ at, sequence }: AuditRepo.AuditEntry) => ({ createdAt: at, sequence }),
     read: (before, limit) => AuditRepo.list(reader, { ...filterOf(viewer, only), before: before?.sequence, limit })
@@ -111,33 +111,31 @@ const show = Effect.fnUntraced(function* (viewer: Viewer, { query }: PortalReque
         chosen={only}
         hrefOf={(value) => withQuery(path, { only: value })}
       />
-      {rows === undefined ? null : (
-        <Table
-          caption="Newest first. “Claimed” is the name that a user of the command line gave"
-          empty="Nobody has done anything yet."
-          rows={rows}
-          keyOf={({ sequence }) => String(sequence)}
-          columns={[
-            { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
-            { name: "Time", cell: ({ at }) => <Time at={at} /> },
-            {
-              name: "Who",
-              cell: ({ via, who }) => (
-                <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
-              )
-            },
-            { name: "Via", cell: ({ via }) => via },
-            { name: "Account", cell: (entry) => whose(entry) || "–" },
-            { name: "Detail", cell: detailOf }
-          ]}
-        />
-      )}
+      <Table
+        caption="Newest first. “Claimed” is the name that a user of the command line gave"
+        empty="Nobody has done anything yet."
+        rows={page.rows}
+        keyOf={({ sequence }) => String(sequence)}
+        columns={[
+          { name: "Act", cell: ({ act }) => <span title={act}>{actTexts[act] ?? act}</span> },
+          { name: "Time", cell: ({ at }) => <Time at={at} /> },
+          {
+            name: "Who",
+            cell: ({ via, who }) => (
+              <span title={who}>{isClaimed(via) ? `${who} (claimed)` : who.replace(/^per_\S+ /, "")}</span>
+            )
+          },
+          { name: "Via", cell: ({ via }) => via },
+          { name: "Account", cell: (entry) => whose(entry) || "–" },
+          { name: "Detail", cell: detailOf }
+        ]}
+      />
       <p>
         <a href={`${path}.csv`}>Export as CSV</a>, <a href={`${path}.jsonl`}>as lines of JSON</a>
       </p>
-      {paging}
+      {page.paging}
     </>,
-    rows === undefined ? 400 : 200
+    page.status
   )
 })
 

@@ -21,7 +21,7 @@ import { act, actOn, framedReply, listed, missing } from "../answers.tsx"
 import { blank, type FormState } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { textOf, withQuery } from "../fields.ts"
-import { formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   DeliveryFilters,
@@ -191,7 +191,7 @@ const rangePage = Effect.fnUntraced(function* (viewer: Viewer, of: FormState, st
   return framedReply(
     viewer,
     { section: "/deliveries", title: "Send a range again" },
-    <RangeForm viewer={viewer} endpoints={endpoints} of={of} />,
+    <RangeForm endpoints={endpoints} of={of} />,
     status
   )
 })
@@ -252,14 +252,9 @@ const resendRange: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, {
 })
 
 export const deliveryRoutes: ReadonlyArray<PortalRoute<Needs>> = [
-  { method: "GET", path: "/deliveries", role: "viewer", handle: list },
-  { method: "GET", path: "/deliveries/:id", role: "viewer", handle: one },
-  {
-    method: "GET",
-    path: "/deliveries/resend-range",
-    role: "admin",
-    handle: (viewer) => rangePage(viewer, blank("range", { status: "failing" }))
-  },
+  pageRoute("/deliveries", "viewer", list),
+  pageRoute("/deliveries/:id", "viewer", one),
+  pageRoute("/deliveries/resend-range", "admin", (viewer) => rangePage(viewer, blank("range", { status: "failing" }))),
   formRoute("/deliveries/resend-range", "admin", resendRange),
   formRoute("/deliveries/resend", "admin", resendChosen),
   formRoute("/deliveries/:id/resend", "admin", resendOne)

@@ -203,15 +203,9 @@ export const DeliveryFilters = ({ endpoints, of, viewer }: FilterProps & { reado
 }
 
 /** Chooses a range of deliveries to send again. */
-export const RangeForm = ({ endpoints, of, viewer }: FilterProps & { readonly viewer: Viewer }) => (
+export const RangeForm = ({ endpoints, of }: FilterProps) => (
   <section class="card" aria-label="The range">
-    <PostForm
-      of={of}
-      action={pathOf(viewer, "/deliveries/resend-range")}
-      csrf={viewer.csrf}
-      submit="Send them again"
-      labels={labels}
-    >
+    <PostForm of={of} to="/deliveries/resend-range" submit="Send them again" labels={labels}>
       <Select name="status" options={statusOptions} />
       <Select name="endpoint" options={endpointOptions(endpoints, "all")} />
       <TextField name="from" type="datetime-local" hint="Leave blank for all." />
@@ -305,13 +299,7 @@ export const OneDelivery = ({ body, endpoints, of, viewer }: OneDeliveryProps) =
       {mayAs(viewer.role, "admin") ? (
         <section class="card">
           <h2>Send again</h2>
-          <PostForm
-            of={form}
-            action={pathOf(viewer, `/deliveries/${of.id}/resend`)}
-            csrf={viewer.csrf}
-            submit="Send it again"
-            labels={labels}
-          >
+          <PostForm of={form} to={`/deliveries/${of.id}/resend`} submit="Send it again" labels={labels}>
             <Select name="to" options={endpointOptions(endpoints, "the same receiver, by its URL as it is now")} />
           </PostForm>
         </section>

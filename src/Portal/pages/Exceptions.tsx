@@ -19,12 +19,12 @@ import { byId as paymentById } from "../../Payments/PaymentsRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { aboutOne, actOn, framedReply, listed } from "../answers.tsx"
+import { aboutOne, actOn, framedReply, listed, notListed } from "../answers.tsx"
 import { ChainFilter, Chips, FilterProblems, Filters, type FormState, Select } from "../components/Form.tsx"
 import { Table } from "../components/Table.tsx"
 import { Unplaced } from "../components/values.tsx"
 import { bodyOfForm, givenOf, withQuery } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { DecisionForms, decimalsOfException, ExceptionFacts, exceptionColumns, type Refused } from "./exceptionView.tsx"
 
@@ -56,18 +56,18 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
     problems: Either.isLeft(decoded) ? decoded.left : []
   }
   const page = Either.isLeft(decoded)
-    ? undefined
+    ? notListed
     : yield* listed(viewer, {
         ...{ path: section, query, filters: parameters, placeOf },
         read: (after, limit) => list(reader, owner, { ...decoded.right, limit, after })
       })
   const refs = yield* references(
     reader,
-    (page?.rows ?? []).flatMap(({ payment: id }) => id ?? [])
+    (page.rows ?? []).flatMap(({ payment: id }) => id ?? [])
   )
   return framedReply(
     viewer,
-    { section, title: "Exceptions", isLive: page?.isFirst === true },
+    { section, title: "Exceptions", isLive: page.isFirst },
     <>
       <p class="muted">
         Money that does not match what was asked for: too much, too little, too late, or something else. Accept each, or
@@ -97,23 +97,21 @@ const show: PortalHandler<Reader | Secrets | Settings> = Effect.fnUntraced(funct
         />
         <ChainFilter of={state} />
       </Filters>
-      {page?.rows === undefined ? null : (
-        <Table
-          caption="Exceptions, newest first"
-          columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
-          rows={page.rows}
-          keyOf={({ id }) => id}
-          hrefOf={({ id }) => pathOf(viewer, `${section}/${id}`)}
-          empty={
-            wanted === "open"
-              ? "No exception is open: all money that came fits its payment, or was decided on."
-              : "No exception fits."
-          }
-        />
-      )}
-      {page?.paging}
+      <Table
+        caption="Exceptions, newest first"
+        columns={exceptionColumns(viewer, chains, (id) => refs.get(id))}
+        rows={page.rows}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => pathOf(viewer, `${section}/${id}`)}
+        empty={
+          wanted === "open"
+            ? "No exception is open: all money that came fits its payment, or was decided on."
+            : "No exception fits."
+        }
+      />
+      {page.paging}
     </>,
-    page?.rows === undefined ? 400 : 200
+    page.status
   )
 })
 
@@ -146,7 +144,7 @@ const page = Effect.fnUntraced(function* (viewer: Viewer, exception: PaymentExce
       {canDecide ? (
         <>
           <h2>Decide</h2>
-          <DecisionForms of={exception} payment={payment} chains={chains} viewer={viewer} refused={refused} />
+          <DecisionForms of={exception} payment={payment} chains={chains} refused={refused} />
         </>
       ) : null}
     </>,
@@ -184,11 +182,12 @@ const decided = (action: Action) =>
   )
 
 export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding | Secrets>> = [
-  { method: "GET", path: section, role: "viewer", handle: show },
-  {
-    ...{ method: "GET", path: "/exceptions/:id", role: "viewer" },
-    handle: ofException((viewer, exception) => page(viewer, exception, {}))
-  },
+  pageRoute(section, "viewer", show),
+  pageRoute(
+    "/exceptions/:id",
+    "viewer",
+    ofException((viewer, exception) => page(viewer, exception, {}))
+  ),
   formRoute("/exceptions/:id/accept", "admin", decided("accept"), proofTo("accept the money of an exception")),
   formRoute("/exceptions/:id/refund", "admin", decided("refund"), proofTo("record a refund"))
 ]

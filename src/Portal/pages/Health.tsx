@@ -18,7 +18,7 @@ import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { framedReply } from "../answers.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, Status, type Tone } from "../components/values.tsx"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { countText } from "./WebhookViews.tsx"
 
 type Needs = Chains | Dispatcher | Prices | Reader | Settings
@@ -177,6 +177,4 @@ const health: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer) {
   )
 })
 
-export const healthRoutes: ReadonlyArray<PortalRoute<Needs>> = [
-  { method: "GET", path: "/health", role: "operator", handle: health }
-]
+export const healthRoutes: ReadonlyArray<PortalRoute<Needs>> = [pageRoute("/health", "operator", health)]

@@ -27,7 +27,7 @@ import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { framedReply } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
 import { Chain, fiatText, isTiny, Money, Notice } from "../components/values.tsx"
-import { type PortalRoute, pathOf } from "../route.ts"
+import { type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, mostInBadge, type Viewer } from "../Viewer.ts"
 import { ExceptionAmount, kindWords } from "./exceptionView.tsx"
 import { paymentColumns } from "./Payments.tsx"
@@ -320,5 +320,5 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
 })
 
 export const homeRoutes: ReadonlyArray<PortalRoute<Chains | Payments | Prices | Reader | Settings | Uncollected>> = [
-  { method: "GET", path: "", role: "viewer", handle: home }
+  pageRoute("", "viewer", home)
 ]

@@ -10,12 +10,12 @@ import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { aboutOne, actOn, framedReply, listed } from "../answers.tsx"
-import { blank, Chips, Confirm, type FormState } from "../components/Form.tsx"
+import { aboutOne, actOn, confirmation, framedReply, listed } from "../answers.tsx"
+import { blank, Chips, type FormState } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { CopyText, fiatText, Money, Notice, Status, Time, Unplaced } from "../components/values.tsx"
 import { givenOf, withQuery } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
 const section = "/invoices"
@@ -52,35 +52,33 @@ const list: PortalHandler<Invoices | Secrets> = Effect.fnUntraced(function* (vie
         chosen={status ?? "all"}
         hrefOf={(one) => withQuery(path, one === "all" ? {} : { status: one })}
       />
-      {page.rows === undefined ? null : (
-        <Table
-          caption="Invoices, newest first"
-          columns={[
-            { name: "Reference", cell: ({ invoice: { id, merchantRef } }) => merchantRef ?? id, wide: true },
-            { name: "Price", cell: ({ invoice }) => priceOf(invoice), numeric: true },
-            { name: "Status", cell: ({ invoice }) => <Status of={invoice.status} /> },
-            {
-              name: "Paid in",
-              cell: (one) => {
-                const chosen = chosenOf(one)
-                return chosen === undefined ? "not chosen yet" : assetOf(chosen)
-              }
-            },
-            { name: "Created", cell: ({ invoice }) => <Time at={invoice.createdAt} />, minor: true }
-          ]}
-          rows={page.rows}
-          keyOf={({ invoice }) => invoice.id}
-          hrefOf={({ invoice }) => `${path}/${invoice.id}`}
-          empty={
-            status === undefined
-              ? "No invoice yet. An invoice is a price: the customer chooses token and network."
-              : "No invoice has this status."
-          }
-        />
-      )}
+      <Table
+        caption="Invoices, newest first"
+        columns={[
+          { name: "Reference", cell: ({ invoice: { id, merchantRef } }) => merchantRef ?? id, wide: true },
+          { name: "Price", cell: ({ invoice }) => priceOf(invoice), numeric: true },
+          { name: "Status", cell: ({ invoice }) => <Status of={invoice.status} /> },
+          {
+            name: "Paid in",
+            cell: (one) => {
+              const chosen = chosenOf(one)
+              return chosen === undefined ? "not chosen yet" : assetOf(chosen)
+            }
+          },
+          { name: "Created", cell: ({ invoice }) => <Time at={invoice.createdAt} />, minor: true }
+        ]}
+        rows={page.rows}
+        keyOf={({ invoice }) => invoice.id}
+        hrefOf={({ invoice }) => `${path}/${invoice.id}`}
+        empty={
+          status === undefined
+            ? "No invoice yet. An invoice is a price: the customer chooses token and network."
+            : "No invoice has this status."
+        }
+      />
       {page.paging}
     </>,
-    page.rows === undefined ? 400 : 200
+    page.status
   )
 })
 
@@ -152,20 +150,15 @@ const invoicePage = Effect.fnUntraced(function* (
   )
 })
 
-const confirmCancel = ofInvoice((viewer, { invoice }) => {
-  const here = pathOf(viewer, `${section}/${invoice.id}`)
-  return Effect.succeed(
-    framedReply(
-      viewer,
-      { section, title: "Cancel this invoice?" },
-      <>
-        <p>
-          {invoice.merchantRef ?? invoice.id} ends now, with its open payment. Money that has come for that, or still
-          comes, becomes an exception. This cannot be undone.
-        </p>
-        <Confirm id="cancel" action={`${here}/cancel`} csrf={viewer.csrf} submit="Cancel the invoice" back={here} />
-      </>
-    )
+const confirmCancel = ofInvoice((viewer, { invoice: { id, merchantRef = id } }) => {
+  const back = `${section}/${id}`
+  return confirmation(
+    viewer,
+    { section, title: "Cancel this invoice?", to: `${back}/cancel`, submit: "Cancel the invoice", back },
+    <p>
+      {merchantRef} ends now, with its open payment. Money that has come for that, or still comes, becomes an exception.
+      This cannot be undone.
+    </p>
   )
 })
 
@@ -188,13 +181,12 @@ const cancel = ofInvoice<Services | Writer>((viewer, found) =>
 )
 
 export const invoiceRoutes: ReadonlyArray<PortalRoute<Services | Secrets | Writer>> = [
-  { method: "GET", path: section, role: "viewer", handle: list },
-  {
-    method: "GET",
-    path: `${section}/:id`,
-    role: "viewer",
-    handle: ofInvoice((viewer, found) => invoicePage(viewer, found))
-  },
-  { method: "GET", path: `${section}/:id/cancel`, role: "admin", handle: confirmCancel },
+  pageRoute(section, "viewer", list),
+  pageRoute(
+    `${section}/:id`,
+    "viewer",
+    ofInvoice((viewer, found) => invoicePage(viewer, found))
+  ),
+  pageRoute(`${section}/:id/cancel`, "admin", confirmCancel),
   formRoute(`${section}/:id/cancel`, "admin", cancel, { when: "live", to: "cancel an invoice" })
 ]

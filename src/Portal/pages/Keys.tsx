@@ -8,11 +8,10 @@ import { newApiKeyId } from "../../Domain/Ids.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
-import { aboutOne, act, framedReply, missing } from "../answers.tsx"
+import { aboutOne, act, confirmation, framedReply, missing, pageById } from "../answers.tsx"
 import {
   blank,
   Checks,
-  Confirm,
   type FormState,
   Hidden,
   PostForm,
@@ -21,10 +20,10 @@ import {
   TextArea,
   TextField
 } from "../components/Form.tsx"
-import { Facts, Paging, Table } from "../components/Table.tsx"
+import { Facts, Table } from "../components/Table.tsx"
 import { CopyField, Notice, Status, Time, Unplaced } from "../components/values.tsx"
-import { namedIn, pageSize, textOf, withQuery } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { namedIn, textOf } from "../fields.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 
 /** What a key can still do at `now`, Unix milliseconds. */
@@ -50,30 +49,6 @@ const limitsOf = ({ perHour, perMinute }: ApiKey): string =>
 
 const LastUse = ({ of: { lastUsedAt } }: { readonly of: ApiKey }) =>
   lastUsedAt === undefined ? <>never</> : <Time at={lastUsedAt} />
-
-interface KeyTableProps {
-  readonly viewer: Viewer
-  readonly keys: ReadonlyArray<ApiKey>
-  readonly now: number
-}
-
-const KeyTable = ({ keys, now, viewer }: KeyTableProps) => (
-  <Table
-    caption={`API keys of the ${viewer.owner.mode} mode, newest first`}
-    rows={keys}
-    keyOf={({ id }) => id}
-    hrefOf={({ id }) => pathOf(viewer, `/keys/${id}`)}
-    empty="No key yet. Your server sends one with every request, in the header X-API-Key."
-    columns={[
-      { name: "Name", cell: ({ name }) => name },
-      { name: "Key", cell: (key) => <code>{shortKey(key)}</code> },
-      { name: "Status", cell: (key) => <Status of={stateOf(key, now)} /> },
-      { name: "Last used", cell: (key) => <LastUse of={key} /> },
-      { name: "Permissions", cell: permissionsOf },
-      { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
-    ]}
-  />
-)
 
 const labels = {
   name: "Name",
@@ -114,11 +89,6 @@ const TermFields = ({ granted, viewer }: TermFieldsProps) => (
   </>
 )
 
-interface KeyFormProps {
-  readonly viewer: Viewer
-  readonly of: FormState
-}
-
 const permissionTexts: Readonly<Record<Permission, string>> = {
   "payments:read": "read payments",
   "payments:write": "create and cancel payments",
@@ -136,49 +106,6 @@ const keyPresets = {
 } as const satisfies Readonly<Record<string, ReadonlyArray<Permission>>>
 
 const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) => permissionTexts[each]).join(", ")
-
-/** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
-const NewKeyForm = ({ of, viewer }: KeyFormProps) => (
-  <section class="card" aria-label="The key">
-    <PostForm of={of} action={pathOf(viewer, "/keys")} csrf={viewer.csrf} submit="Create the key" labels={labels}>
-      <Hidden name="id" />
-      <TextField name="name" hint="For you: what uses it, such as “shop server”." required isStart />
-      <Radios
-        name="preset"
-        options={[
-          ["shop", `Your shop’s server: ${inWords(keyPresets.shop)}`],
-          ["reader", `Read only: ${inWords(keyPresets.reader)}`],
-          ["custom", "Custom: what you choose below"]
-        ]}
-      />
-      <Checks name="permissions" options={permissions.map((each) => [each, permissionTexts[each]])} />
-      <Select
-        name="expires"
-        options={[
-          ["", "never, until it is revoked"],
-          ["1d", "in a day"],
-          ["30d", "in 30 days"],
-          ["90d", "in 90 days"],
-          ["365d", "in a year"]
-        ]}
-      />
-      <TermFields viewer={viewer} />
-    </PostForm>
-  </section>
-)
-
-/** The text of a key, the only time that it is shown. */
-const MadeKey = ({ text, viewer }: { readonly text: string; readonly viewer: Viewer }) => (
-  <>
-    <Notice tone="warning" isAnswer>
-      <p>This is the only time that the key is shown. Keep it where only your server can read it.</p>
-    </Notice>
-    <CopyField id="new-key" label="The key" value={text} />
-    <p>
-      <a href={pathOf(viewer, "/keys")}>I have kept it: to the list</a>
-    </p>
-  </>
-)
 
 interface OneKeyProps {
   readonly viewer: Viewer
@@ -223,14 +150,14 @@ const OneKey = ({ now, of: key, roll, terms, viewer }: OneKeyProps) => (
 )
 
 const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) => {
-  const path = pathOf(viewer, `/keys/${key.id}`)
+  const path = `/keys/${key.id}`
   return (
     <>
       {key.rolledTo === undefined ? (
         <section class="card">
           <h2>Roll</h2>
           <p>Makes a key like this one. This one works for the overlap, in which you put the new one into use.</p>
-          <PostForm of={roll} action={`${path}/roll`} csrf={viewer.csrf} submit="Roll the key">
+          <PostForm of={roll} to={`${path}/roll`} submit="Roll the key">
             <Hidden name="to" />
             <Select
               name="overlap"
@@ -248,12 +175,12 @@ const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) 
       ) : null}
       <section class="card">
         <h2>Change where it works and how often</h2>
-        <PostForm of={terms} action={`${path}/terms`} csrf={viewer.csrf} submit="Change" labels={labels}>
+        <PostForm of={terms} to={`${path}/terms`} submit="Change" labels={labels}>
           <TermFields viewer={viewer} granted={key.granted} />
         </PostForm>
       </section>
       <p>
-        <a href={`${path}/revoke`}>Revoke this key</a>
+        <a href={pathOf(viewer, `${path}/revoke`)}>Revoke this key</a>
       </p>
     </>
   )
@@ -265,23 +192,68 @@ const termNames = ["ips", "perMinute", "perHour"] as const
 const list: PortalHandler<Keys> = Effect.fnUntraced(function* (viewer, { query }) {
   const keys = yield* Keys
   const now = yield* Clock.currentTimeMillis
-  const after = query.get("after") ?? undefined
-  const found = yield* keys.listOf(viewer.owner, { after, limit: pageSize + 1 })
-  const here = pathOf(viewer, "/keys")
-  const last = found.length > pageSize ? found[pageSize - 1]?.id : undefined
-  const action = mayAs(viewer.role, "admin") ? { href: `${here}/new`, text: "Create a key" } : undefined
+  const page = yield* pageById(viewer, "/keys", query, (part) => keys.listOf(viewer.owner, part))
+  const mayCreate = mayAs(viewer.role, "admin")
   return framedReply(
     viewer,
-    { section: "/keys", title: "API keys", action },
+    {
+      ...{ section: "/keys", title: "API keys" },
+      action: mayCreate ? { href: pathOf(viewer, "/keys/new"), text: "Create a key" } : undefined
+    },
     <>
-      <KeyTable viewer={viewer} keys={found.slice(0, pageSize)} now={now} />
-      <Paging first={after && here} next={last && withQuery(here, { after: last })} />
+      <Table
+        caption={`API keys of the ${viewer.owner.mode} mode, newest first`}
+        rows={page.rows}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => pathOf(viewer, `/keys/${id}`)}
+        empty="No key yet. Your server sends one with every request, in the header X-API-Key."
+        columns={[
+          { name: "Name", cell: ({ name }) => name },
+          { name: "Key", cell: (key) => <code>{shortKey(key)}</code> },
+          { name: "Status", cell: (key) => <Status of={stateOf(key, now)} /> },
+          { name: "Last used", cell: (key) => <LastUse of={key} /> },
+          { name: "Permissions", cell: permissionsOf },
+          { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
+        ]}
+      />
+      {page.paging}
     </>
   )
 })
 
+/** Makes a key. Its id is drawn with the form, so that a form that is sent twice makes one key. */
 const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
-  framedReply(viewer, { section: "/keys", title: "Create an API key" }, <NewKeyForm viewer={viewer} of={of} />, status)
+  framedReply(
+    viewer,
+    { section: "/keys", title: "Create an API key" },
+    <section class="card" aria-label="The key">
+      <PostForm of={of} to="/keys" submit="Create the key" labels={labels}>
+        <Hidden name="id" />
+        <TextField name="name" hint="For you: what uses it, such as “shop server”." required isStart />
+        <Radios
+          name="preset"
+          options={[
+            ["shop", `Your shop’s server: ${inWords(keyPresets.shop)}`],
+            ["reader", `Read only: ${inWords(keyPresets.reader)}`],
+            ["custom", "Custom: what you choose below"]
+          ]}
+        />
+        <Checks name="permissions" options={permissions.map((each) => [each, permissionTexts[each]])} />
+        <Select
+          name="expires"
+          options={[
+            ["", "never, until it is revoked"],
+            ["1d", "in a day"],
+            ["30d", "in 30 days"],
+            ["90d", "in 90 days"],
+            ["365d", "in a year"]
+          ]}
+        />
+        <TermFields viewer={viewer} />
+      </PostForm>
+    </section>,
+    status
+  )
 
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
@@ -289,8 +261,21 @@ const open: PortalHandler<never> = (viewer) =>
     return newKeyPage(viewer, { id: "key", typed, problems: [] })
   })
 
+/** The text of a key, the only time that it is shown. */
 const madePage = (viewer: Viewer, title: string, { key }: { readonly key: string }) =>
-  framedReply(viewer, { section: "/keys", title }, <MadeKey viewer={viewer} text={key} />)
+  framedReply(
+    viewer,
+    { section: "/keys", title },
+    <>
+      <Notice tone="warning" isAnswer>
+        <p>This is the only time that the key is shown. Keep it where only your server can read it.</p>
+      </Notice>
+      <CopyField id="new-key" label="The key" value={key} />
+      <p>
+        <a href={pathOf(viewer, "/keys")}>I have kept it: to the list</a>
+      </p>
+    </>
+  )
 
 /** The form was sent again: its key exists, and its text is not known any longer. */
 const usedUp = () => ({
@@ -372,19 +357,16 @@ const change = ofKey<Keys | Settings | Writer>((viewer, key, form) =>
 
 const confirmRevocation = ofKey(
   Effect.fnUntraced(function* (viewer, key) {
-    const here = pathOf(viewer, `/keys/${key.id}`)
-    if (!isWorking(key, yield* Clock.currentTimeMillis)) return seeOther(here)
-    return framedReply(
+    const back = `/keys/${key.id}`
+    if (!isWorking(key, yield* Clock.currentTimeMillis)) return seeOther(pathOf(viewer, back))
+    return confirmation(
       viewer,
-      { section: "/keys", title: `Revoke ${key.name}?` },
-      <>
-        <Notice tone="warning">
-          <p>
-            Every request with <code>{shortKey(key)}</code> is refused from then on. This cannot be undone.
-          </p>
-        </Notice>
-        <Confirm id="revoke" action={`${here}/revoke`} csrf={viewer.csrf} submit="Revoke it" back={here} />
-      </>
+      { section: "/keys", title: `Revoke ${key.name}?`, to: `${back}/revoke`, submit: "Revoke it", back },
+      <Notice tone="warning">
+        <p>
+          Every request with <code>{shortKey(key)}</code> is refused from then on. This cannot be undone.
+        </p>
+      </Notice>
     )
   })
 )
@@ -398,12 +380,16 @@ const revoke = ofKey<Keys | Writer>((viewer, key, form) =>
 )
 
 export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [
-  { method: "GET", path: "/keys", role: "viewer", handle: list },
-  { method: "GET", path: "/keys/new", role: "admin", handle: open },
+  pageRoute("/keys", "viewer", list),
+  pageRoute("/keys/new", "admin", open),
   formRoute("/keys", "admin", create, proofTo("make an API key")),
-  { method: "GET", path: "/keys/:id", role: "viewer", handle: ofKey((viewer, key) => keyPage(viewer, key)) },
+  pageRoute(
+    "/keys/:id",
+    "viewer",
+    ofKey((viewer, key) => keyPage(viewer, key))
+  ),
   formRoute("/keys/:id/roll", "admin", roll, proofTo("roll an API key")),
   formRoute("/keys/:id/terms", "admin", change, proofTo("change where an API key works and how often")),
-  { method: "GET", path: "/keys/:id/revoke", role: "admin", handle: confirmRevocation },
+  pageRoute("/keys/:id/revoke", "admin", confirmRevocation),
   formRoute("/keys/:id/revoke", "admin", revoke)
 ]

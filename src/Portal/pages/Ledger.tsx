@@ -14,7 +14,7 @@ import { ChainFilter, Chips, FilterProblems, Filters, type FormState, Hidden, Te
 import { type Column, Paging, Table } from "../components/Table.tsx"
 import { Chain, fiatText, Money, Notice, OnChain, Time } from "../components/values.tsx"
 import { givenOf, pageSize, withQuery } from "../fields.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { chainIdOf } from "./exceptionView.tsx"
 import { IncomeOf, mostCounted } from "./sums.tsx"
@@ -159,6 +159,6 @@ const exported: PortalHandler<Reader | Settings> = Effect.fnUntraced(function* (
 })
 
 export const ledgerRoutes: ReadonlyArray<PortalRoute<Reader | Settings>> = [
-  { method: "GET", path: section, role: "viewer", handle: show },
-  { method: "GET", path: `${section}.csv`, role: "viewer", handle: exported }
+  pageRoute(section, "viewer", show),
+  pageRoute(`${section}.csv`, "viewer", exported)
 ]

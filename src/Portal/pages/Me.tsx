@@ -13,13 +13,12 @@ import type { Session } from "../../Auth/SessionsRepo.ts"
 import * as SessionsRepo from "../../Auth/SessionsRepo.ts"
 import type { Keys } from "../../Auth.ts"
 import type { Person } from "../../Domain/Person.ts"
-import type { HttpReply } from "../../Http/HttpReply.ts"
 import { must } from "../../lib/annotations.ts"
 import { cut } from "../../lib/text.ts"
 import { GivenName } from "../../Operations/inputFields.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
-import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
+import { Reader, type Writer } from "../../Sql.ts"
 import { actOn, framedReply } from "../answers.tsx"
 import { Act, blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
@@ -34,11 +33,12 @@ import {
   type PortalHandler,
   type PortalRequest,
   type PortalRoute,
+  pageRoute,
   pathOf,
   proofTo
 } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
-import { EndsAll } from "./People.tsx"
+import { EndsAll, signedOut } from "./People.tsx"
 
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [
   // Each names those below it as well.
@@ -69,7 +69,7 @@ export const browserName = (userAgent: string): string => {
   return system === undefined ? browser : `${browser} on ${system}`
 }
 
-interface MeViewProps {
+interface MeProps {
   readonly viewer: Viewer
   readonly person: Person
   /** The form of the password. */
@@ -84,13 +84,13 @@ interface MeViewProps {
 }
 
 /** A form of one button, about one of several things or about all. */
-const button = (viewer: Viewer, path: string, text: string, id?: string) => (
-  <Act action={pathOf(viewer, path)} csrf={viewer.csrf} fields={id === undefined ? {} : { id }}>
+const button = (path: string, text: string, id?: string) => (
+  <Act to={path} fields={id === undefined ? {} : { id }}>
     {text}
   </Act>
 )
 
-const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
+const Password = ({ form, hasPassword, person }: MeProps) => (
   <section class="card" aria-labelledby="password-title">
     <h2 id="password-title">Password</h2>
     <p>
@@ -100,8 +100,7 @@ const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
     </p>
     <PostForm
       of={form}
-      action={pathOf(viewer, "/me/password")}
-      csrf={viewer.csrf}
+      to="/me/password"
       submit={hasPassword ? "Change the password" : "Set a password"}
       labels={{ name: "Sign-in name", password: "Password" }}
     >
@@ -113,11 +112,11 @@ const Password = ({ form, hasPassword, person, viewer }: MeViewProps) => (
       />
       <TextField name="password" type="password" autocomplete="new-password" hint="At least 10 characters" required />
     </PostForm>
-    {hasPassword ? button(viewer, "/me/password/remove", "Remove the password") : null}
+    {hasPassword ? button("/me/password/remove", "Remove the password") : null}
   </section>
 )
 
-const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
+const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeProps) => (
   <section class="card" aria-labelledby="passkeys-title">
     <h2 id="passkeys-title">Passkeys</h2>
     <Table
@@ -132,7 +131,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
           name: "Last used",
           cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)
         },
-        { name: "Remove", cell: ({ id, name }) => button(viewer, "/me/passkeys/remove", `Remove ${name}`, id) }
+        { name: "Remove", cell: ({ id, name }) => button("/me/passkeys/remove", `Remove ${name}`, id) }
       ]}
     />
     {hasPasskeys ? (
@@ -148,7 +147,7 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeViewProps) => (
   </section>
 )
 
-const Sessions = ({ made, sessions, viewer }: MeViewProps) => (
+const Sessions = ({ made, sessions, viewer }: MeProps) => (
   <section class="card" aria-labelledby="sessions-title">
     <h2 id="sessions-title">Sessions</h2>
     <Table
@@ -163,25 +162,14 @@ const Sessions = ({ made, sessions, viewer }: MeViewProps) => (
         { name: "Last seen", cell: ({ seenAt }) => <Time at={seenAt} /> },
         {
           name: "End",
-          cell: ({ id }) => (id === viewer.session ? "this session" : button(viewer, "/me/sessions/revoke", "End", id))
+          cell: ({ id }) => (id === viewer.session ? "this session" : button("/me/sessions/revoke", "End", id))
         }
       ]}
     />
     <h3>End all</h3>
     <EndsAll of={made} viewer={viewer} whose="Your other" />
-    {button(viewer, "/me/sessions/revoke-others", "End all but this session")}
+    {button("/me/sessions/revoke-others", "End all but this session")}
   </section>
-)
-
-const MeView = (props: MeViewProps) => (
-  <>
-    <section class="card" aria-label="You">
-      <Facts of={{ Role: props.person.role, Account: props.person.account, Id: <CopyText text={props.person.id} /> }} />
-    </section>
-    <Password {...props} />
-    <Passkeys {...props} />
-    <Sessions {...props} />
-  </>
 )
 
 type Services = Desk | Keys | Reader | Settings | Writer
@@ -192,29 +180,32 @@ const self = Effect.fnUntraced(function* (viewer: Viewer) {
   return person ?? (yield* Effect.dieMessage(`the person ${viewer.person} is gone`))
 })
 
-const passwordForm = (signInName: string | undefined): FormState => blank("password", { name: signInName ?? "" })
-
-const show = (viewer: Viewer, given?: FormState): Effect.Effect<HttpReply, StoreUnavailable, Reader | Desk> =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const person = yield* self(viewer)
-    const password = yield* PasswordsRepo.ofPerson(reader, person.id)
-    const passkeys = yield* PasskeysRepo.list(reader, person.id)
-    const sessions = yield* SessionsRepo.list(reader, person.id)
-    const { party } = yield* Desk
-    const form = given ?? passwordForm(password?.signInName)
-    return framedReply(
-      viewer,
-      { section: "/me", title: viewer.name },
-      <MeView
-        {...{ viewer, person, form, passkeys, sessions }}
-        made={yield* madeBy(reader, person)}
-        hasPassword={password !== undefined}
-        hasPasskeys={party !== undefined}
-      />,
-      form.problems.length === 0 ? 200 : 422
-    )
-  })
+const show = Effect.fnUntraced(function* (viewer: Viewer, given?: FormState) {
+  const reader = yield* Reader
+  const person = yield* self(viewer)
+  const password = yield* PasswordsRepo.ofPerson(reader, person.id)
+  const form = given ?? blank("password", { name: password?.signInName ?? "" })
+  const props: MeProps = {
+    ...{ viewer, person, form, hasPassword: password !== undefined },
+    passkeys: yield* PasskeysRepo.list(reader, person.id),
+    sessions: yield* SessionsRepo.list(reader, person.id),
+    made: yield* madeBy(reader, person),
+    hasPasskeys: (yield* Desk).party !== undefined
+  }
+  return framedReply(
+    viewer,
+    { section: "/me", title: viewer.name },
+    <>
+      <section class="card" aria-label="You">
+        <Facts of={{ Role: person.role, Account: person.account, Id: <CopyText text={person.id} /> }} />
+      </section>
+      <Password {...props} />
+      <Passkeys {...props} />
+      <Sessions {...props} />
+    </>,
+    form.problems.length === 0 ? 200 : 422
+  )
+})
 
 const { least, most } = passwordLength
 const Credentials = Schema.Struct({
@@ -231,8 +222,6 @@ const Credentials = Schema.Struct({
 /** Back to the page, with the session's new secret. */
 const renewed = (viewer: Viewer, secret: string, done: Done) =>
   Effect.map(Desk, ({ cookie }) => seeOther(afterDone(viewer, "/me", done), { "set-cookie": cookie.set(secret) }))
-
-const signedOut = () => seeOther("/portal/sign-in")
 
 const changePassword = Effect.fnUntraced(function* (viewer: Viewer, { client, form }: PortalRequest) {
   const { hasher } = yield* Desk
@@ -331,7 +320,7 @@ const makePasskey = Effect.fnUntraced(function* (viewer: Viewer, { client, form 
 const always = (to: string) => proofTo(to, "always")
 
 export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
-  { method: "GET", path: "/me", role: "viewer", handle: (viewer) => show(viewer) },
+  pageRoute("/me", "viewer", (viewer) => show(viewer)),
   formRoute("/me/password", "viewer", changePassword, always("set a password")),
   formRoute(
     "/me/password/remove",
@@ -339,10 +328,7 @@ export const meRoutes: ReadonlyArray<PortalRoute<Services>> = [
     own("portal password --remove", "removed", ({ id }) => PasswordsRepo.remove(id)),
     always("remove your password")
   ),
-  {
-    ...{ method: "GET", path: "/me/passkeys/new", role: "viewer", proof: always("make a passkey") },
-    handle: (viewer) => newPasskey(viewer)
-  },
+  pageRoute("/me/passkeys/new", "viewer", (viewer) => newPasskey(viewer), always("make a passkey")),
   formRoute("/me/passkeys", "viewer", makePasskey, always("make a passkey")),
   formRoute(
     "/me/passkeys/remove",

@@ -20,7 +20,7 @@ import { actOn, framedReply } from "../answers.tsx"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { bodyOfForm, decimalOf, givenOf } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 const section = "/payments"
@@ -67,13 +67,7 @@ const page = (viewer: Viewer, { chains, rates }: SettingsShape, form: FormState,
       </Notice>
     ) : (
       <div class="card">
-        <PostForm
-          of={form}
-          action={pathOf(viewer, "/payments/new")}
-          csrf={viewer.csrf}
-          submit="Create the payment"
-          labels={labels}
-        >
+        <PostForm of={form} to="/payments/new" submit="Create the payment" labels={labels}>
           <TextField name="amount" inputMode="decimal" hint="Such as 49.90" required isStart />
           <Select
             name="priced"
@@ -188,6 +182,6 @@ const create: PortalHandler<Invoices | Payments | Settings | Writer> = (viewer, 
   })
 
 export const newPaymentRoutes: ReadonlyArray<PortalRoute<Invoices | Payments | Reader | Settings | Writer>> = [
-  { method: "GET", path: "/payments/new", role: "admin", handle: show },
+  pageRoute("/payments/new", "admin", show),
   formRoute("/payments/new", "admin", create)
 ]

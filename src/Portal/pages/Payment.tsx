@@ -25,12 +25,21 @@ import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { aboutOne, actOn, framedReply, missing } from "../answers.tsx"
-import { Act, blank, Confirm, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import { aboutOne, actOn, confirmation, framedReply, missing } from "../answers.tsx"
+import { Act, blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, CopyText, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
 import { bodyOfForm, givenOf } from "../fields.ts"
-import { afterDone, type Done, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import {
+  afterDone,
+  type Done,
+  formRoute,
+  type PortalHandler,
+  type PortalRoute,
+  pageRoute,
+  pathOf,
+  proofTo
+} from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   chainIdOf,
@@ -173,7 +182,6 @@ const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly o
   const { createdAt, from, id, problem, reason, to, txHash } = refundObject(of)
   const chainId = chainIdOf(settings.chains, of)
   const form = refused?.id === id ? refused : blank(id)
-  const action = pathOf(viewer, `/refunds/${id}`)
   return (
     <section class="card" aria-label={`Refund ${id}`}>
       <p>
@@ -193,12 +201,10 @@ const OneRefund = ({ of, refused, settings, viewer }: PaymentPage & { readonly o
       />
       {mayChange(viewer, of) ? (
         <div class="no-print">
-          <PostForm of={form} action={action} csrf={viewer.csrf} submit="Name the transaction" labels={decisionLabels}>
+          <PostForm of={form} to={`/refunds/${id}`} submit="Name the transaction" labels={decisionLabels}>
             <TextField name="txHash" hint="It is looked up on the chain." />
           </PostForm>
-          <Act action={`${action}/drop`} csrf={viewer.csrf}>
-            It was not sent: drop it
-          </Act>
+          <Act to={`/refunds/${id}/drop`}>It was not sent: drop it</Act>
         </div>
       ) : null}
     </section>
@@ -225,7 +231,7 @@ const Page = (page: PaymentPage) => {
             <ExceptionAmount of={exception} chains={chains} /> {exception.kind.replaceAll("_", " ")}:{" "}
             {exception.kind === "reorged" ? "what now?" : "keep it, or send it back?"}
           </h2>
-          <DecisionForms of={exception} payment={page.payment} chains={chains} viewer={viewer} />
+          <DecisionForms of={exception} payment={page.payment} chains={chains} />
         </section>
       ))}
       <PaymentFacts {...page} />
@@ -318,20 +324,15 @@ const ofPayment = aboutOne(section, "payment", (viewer, id) =>
 )
 
 const confirmCancel = ofPayment((viewer, { id, merchantRef, status }) => {
-  const here = pathOf(viewer, `/payments/${id}`)
-  return Effect.succeed(
-    framedReply(
-      viewer,
-      { section, title: "Cancel this payment?" },
-      <>
-        <p>
-          {merchantRef} ends now, and its page asks for nothing any more.
-          {status === "detecting" ? " Money has come for it: that becomes an exception, to decide on." : ""} Its address
-          stays watched: money that still comes becomes an exception too. This cannot be undone.
-        </p>
-        <Confirm id="cancel" action={`${here}/cancel`} csrf={viewer.csrf} submit="Cancel the payment" back={here} />
-      </>
-    )
+  const back = `${section}/${id}`
+  return confirmation(
+    viewer,
+    { section, title: "Cancel this payment?", to: `${back}/cancel`, submit: "Cancel the payment", back },
+    <p>
+      {merchantRef} ends now, and its page asks for nothing any more.
+      {status === "detecting" ? " Money has come for it: that becomes an exception, to decide on." : ""} Its address
+      stays watched: money that still comes becomes an exception too. This cannot be undone.
+    </p>
   )
 })
 
@@ -366,8 +367,7 @@ const refundForm = (viewer: Viewer, { currency, id, merchantRef }: Payment, form
       </p>
       <RefundFields
         of={form}
-        action={`${here}/refund`}
-        csrf={viewer.csrf}
+        to={`/payments/${id}/refund`}
         amountHint={`How much goes back, in ${currency}: of open exceptions first, then of what counts.`}
       >
         <TextField name="to" hint="The address that gets it (optional)." />
@@ -434,13 +434,14 @@ const drop = ofRefund<Services | Settlement | Writer>((viewer, { id, payment = "
 )
 
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Settlement | Writer>> = [
-  { method: "GET", path: "/payments/:id", role: "viewer", handle: show },
-  { method: "GET", path: "/payments/:id/cancel", role: "admin", handle: confirmCancel },
+  pageRoute("/payments/:id", "viewer", show),
+  pageRoute("/payments/:id/cancel", "admin", confirmCancel),
   formRoute("/payments/:id/cancel", "admin", cancel, proofTo("cancel a payment")),
-  {
-    ...{ method: "GET", path: "/payments/:id/refund", role: "admin" },
-    handle: ofPayment((viewer, payment) => Effect.succeed(refundForm(viewer, payment, blank("refund"))))
-  },
+  pageRoute(
+    "/payments/:id/refund",
+    "admin",
+    ofPayment((viewer, payment) => refundForm(viewer, payment, blank("refund")))
+  ),
   formRoute("/payments/:id/refund", "admin", refund, proofTo("record a refund")),
   formRoute("/refunds/:id", "admin", name, proofTo("name the transaction of a refund")),
   formRoute("/refunds/:id/drop", "admin", drop, proofTo("drop a refund"))

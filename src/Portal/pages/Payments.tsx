@@ -25,14 +25,14 @@ import { Payments } from "../../Payments.ts"
 import type { Secrets } from "../../Secrets.ts"
 import { Settings } from "../../Settings.ts"
 import { type Db, Reader } from "../../Sql.ts"
-import { framedReply, listed } from "../answers.tsx"
+import { framedReply, listed, notListed } from "../answers.tsx"
 import { ChainFilter, Chips, FilterProblems, Filters, type FormState, Hidden, TextField } from "../components/Form.tsx"
 import { type Column, Table } from "../components/Table.tsx"
 import { Chain, fiatText, Money, Time } from "../components/values.tsx"
 import { otherModeOf } from "../Frame.tsx"
 import { givenOf, namedIn, pageSize, withQuery } from "../fields.ts"
 import { countStates, filterOfState, isState, mostOfState, paymentStates } from "../PaymentStatesRepo.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import { OpenExceptions, PaymentState } from "./exceptionView.tsx"
 import { IncomeOf, mostCounted } from "./sums.tsx"
@@ -302,23 +302,23 @@ const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUnt
   const filters = filtersIn(query)
   const state: FormState = { id: "find", typed: query, problems: Either.isLeft(search) ? search.left : [] }
   const page = Either.isLeft(search)
-    ? undefined
+    ? notListed
     : yield* listed(viewer, {
         ...{ path: "/payments", query, filters },
         placeOf: ({ payment }: Accounted) => payment,
         read: (after, limit) => payments.list(owner, { ...search.right, limit, after })
       })
-  const [only, another] = page?.rows ?? []
+  const [only, another] = page.rows ?? []
   // One hit of a search is what was meant.
-  if (only !== undefined && another === undefined && page?.isFirst && isSearch(query)) {
+  if (only !== undefined && another === undefined && page.isFirst && isSearch(query)) {
     return seeOther(pathOf(viewer, `/payments/${only.payment.id}`))
   }
   const income = noSums()
-  for (const { payment } of page?.rows ?? []) {
+  for (const { payment } of page.rows ?? []) {
     const filter = { ...owner, payment: payment.id }
     yield* eachIncome(reader, chains, filter, mostCounted, (row) => addRow(income, row))
   }
-  const isBare = page?.rows?.length === 0 && (isSearch(query) || !Object.values(filters).some(Boolean))
+  const isBare = page.rows?.length === 0 && (isSearch(query) || !Object.values(filters).some(Boolean))
   const newPayment =
     mayAs(viewer.role, "admin") && !isBare ? { href: pathOf(viewer, "/payments/new"), text: "New payment" } : undefined
   return framedReply(
@@ -328,22 +328,20 @@ const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUnt
       title: "Payments",
       action: newPayment,
       also: isBare ? undefined : { href: pathOf(viewer, "/ledger.csv"), text: "Export" },
-      isLive: page?.isFirst === true,
+      isLive: page.isFirst,
       search: query.get("q") ?? ""
     },
     <>
       {isBare ? null : <PaymentFilters of={state} viewer={viewer} counts={yield* countStates(reader, owner)} />}
-      {page?.rows === undefined ? null : (
-        <Table
-          caption="Payments, newest first"
-          columns={paymentColumns}
-          rows={page.rows}
-          keyOf={({ payment }) => payment.id}
-          hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
-          empty={<Nothing query={query} viewer={viewer} />}
-        />
-      )}
-      {page?.paging}
+      <Table
+        caption="Payments, newest first"
+        columns={paymentColumns}
+        rows={page.rows}
+        keyOf={({ payment }) => payment.id}
+        hrefOf={({ payment }) => pathOf(viewer, `/payments/${payment.id}`)}
+        empty={<Nothing query={query} viewer={viewer} />}
+      />
+      {page.paging}
       {only === undefined ? null : (
         <>
           <h2>Their income</h2>
@@ -351,10 +349,10 @@ const show: PortalHandler<Payments | Reader | Secrets | Settings> = Effect.fnUnt
         </>
       )}
     </>,
-    page?.rows === undefined ? 400 : 200
+    page.status
   )
 })
 
 export const paymentsRoutes: ReadonlyArray<PortalRoute<Payments | Reader | Secrets | Settings>> = [
-  { method: "GET", path: "/payments", role: "viewer", handle: show }
+  pageRoute("/payments", "viewer", show)
 ]

@@ -16,20 +16,19 @@ import {
 } from "../../Auth/people.ts"
 import type { Keys } from "../../Auth.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
-import type { HttpReply } from "../../Http/HttpReply.ts"
 import { must } from "../../lib/annotations.ts"
 import type { Actor } from "../../Operations/auditLog.ts"
 import { GivenName } from "../../Operations/inputFields.ts"
 import type { Caller } from "../../Operations/operation.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
-import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
-import { actOn, framedReply, missing } from "../answers.tsx"
-import { Act, blank, Confirm, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
-import { Paging, Table } from "../components/Table.tsx"
+import { Reader, type Writer } from "../../Sql.ts"
+import { actOn, confirmation, framedReply, missing, pageById } from "../answers.tsx"
+import { Act, blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { Table } from "../components/Table.tsx"
 import { CopyText, Notice, Status, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { bodyOfForm, givenOf, pageSize } from "../fields.ts"
+import { bodyOfForm, givenOf } from "../fields.ts"
 import {
   afterDone,
   type Done,
@@ -37,6 +36,7 @@ import {
   type PortalHandler,
   type PortalRequest,
   type PortalRoute,
+  pageRoute,
   pathOf,
   proofTo
 } from "../route.ts"
@@ -81,21 +81,9 @@ export const EndsAll = ({ of: { keys, people }, viewer, whose }: EndsAllProps) =
   </>
 )
 
-interface PeopleViewProps {
-  readonly viewer: Viewer
-  readonly people: ReadonlyArray<Person>
-  /** The roles that the viewer may give. */
-  readonly roles: ReadonlyArray<Role>
-  readonly form: FormState
-  /** A link that was just made, with its person's name. */
-  readonly invited: { readonly name: string; readonly url: string } | undefined
-  readonly first: string | undefined
-  readonly next: string | undefined
-}
-
 const Acts = ({ person, viewer }: { readonly viewer: Viewer; readonly person: Person }) => {
   const act = (path: "enable" | "link" | "role", text: string, fields = {}) => (
-    <Act action={pathOf(viewer, `/people/${person.id}/${path}`)} csrf={viewer.csrf} fields={fields}>
+    <Act to={`/people/${person.id}/${path}`} fields={fields}>
       {text} <span class="visually-hidden">{person.name}</span>
     </Act>
   )
@@ -115,54 +103,6 @@ const Acts = ({ person, viewer }: { readonly viewer: Viewer; readonly person: Pe
   )
 }
 
-const InvitedNotice = ({ name, url }: { readonly name: string; readonly url: string }) => (
-  <Notice tone="good" isAnswer>
-    <p>
-      Hand this link to {name}. It is shown only now, works once, and for {linkMinutes} minutes:
-    </p>
-    <p>
-      <CopyText text={url} />
-    </p>
-  </Notice>
-)
-
-const PeopleView = ({ first, form, invited, next, people, roles, viewer }: PeopleViewProps) => (
-  <>
-    {invited === undefined ? null : <InvitedNotice {...invited} />}
-    <Table
-      caption={viewer.role === "operator" ? "People of all accounts" : `People of ${viewer.owner.account}`}
-      empty="Nobody."
-      rows={people}
-      keyOf={({ id }) => id}
-      columns={[
-        { name: "Name", cell: ({ name }) => name },
-        { name: "Role", cell: ({ account, role }) => (account === undefined ? role : `${role} of ${account}`) },
-        { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
-        { name: "Status", cell: ({ disabledAt }) => <Status of={disabledAt === undefined ? "active" : "disabled"} /> },
-        { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} /> }
-      ]}
-    />
-    <Paging first={first} next={next} />
-    <section class="card" aria-labelledby="invite-title">
-      <h2 id="invite-title">Invite somebody</h2>
-      <PostForm
-        of={form}
-        action={pathOf(viewer, "/people")}
-        csrf={viewer.csrf}
-        submit="Create a link"
-        labels={{ name: "Name", role: "Role" }}
-      >
-        <TextField name="name" required />
-        <Select
-          name="role"
-          hint={`Viewers can read this account, admins can change it${roles.includes("operator") ? ", operators manage all accounts" : ""}.`}
-          options={roles.map((role) => [role, role] as const)}
-        />
-      </PostForm>
-    </section>
-  </>
-)
-
 type Services = Desk | Keys | Settings | Reader | Writer
 
 const isOperator = ({ role }: Viewer) => mayAs(role, "operator")
@@ -174,39 +114,72 @@ const rolesOf = (viewer: Viewer): ReadonlyArray<Role> =>
 /** Acts on people belong to the account that they are of, not to a mode of it. */
 const actorFor = ({ actor: { who } }: Caller, account: Person["account"]): Actor => ({ via: "portal", who, account })
 
-const shown = (
-  viewer: Viewer,
-  {
-    after,
-    given,
-    invited,
+interface Shown {
+  readonly query?: URLSearchParams
+  readonly given?: FormState
+  /** A link that was just made, with its person's name. */
+  readonly invited?: { readonly name: string; readonly url: string }
+  readonly status?: number
+}
+
+const shown = Effect.fnUntraced(function* (viewer: Viewer, { given, invited, query, status }: Shown) {
+  const reader = yield* Reader
+  const account = isOperator(viewer) ? undefined : viewer.owner.account
+  const page = yield* pageById(viewer, "/people", query ?? new URLSearchParams(), (part) =>
+    PeopleRepo.list(reader, part, account)
+  )
+  const roles = rolesOf(viewer)
+  return framedReply(
+    viewer,
+    { section: "/people", title: "People" },
+    <>
+      {invited === undefined ? null : (
+        <Notice tone="good" isAnswer>
+          <p>
+            Hand this link to {invited.name}. It is shown only now, works once, and for {linkMinutes} minutes:
+          </p>
+          <p>
+            <CopyText text={invited.url} />
+          </p>
+        </Notice>
+      )}
+      <Table
+        caption={account === undefined ? "People of all accounts" : `People of ${account}`}
+        empty="Nobody."
+        rows={page.rows}
+        keyOf={({ id }) => id}
+        columns={[
+          { name: "Name", cell: ({ name }) => name },
+          { name: "Role", cell: ({ account, role }) => (account === undefined ? role : `${role} of ${account}`) },
+          { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+          {
+            name: "Status",
+            cell: ({ disabledAt }) => <Status of={disabledAt === undefined ? "active" : "disabled"} />
+          },
+          { name: "Change", cell: (person) => <Acts viewer={viewer} person={person} /> }
+        ]}
+      />
+      {page.paging}
+      <section class="card" aria-labelledby="invite-title">
+        <h2 id="invite-title">Invite somebody</h2>
+        <PostForm
+          of={given ?? blank("invite", { role: "viewer" })}
+          to="/people"
+          submit="Create a link"
+          labels={{ name: "Name", role: "Role" }}
+        >
+          <TextField name="name" required />
+          <Select
+            name="role"
+            hint={`Viewers can read this account, admins can change it${isOperator(viewer) ? ", operators manage all accounts" : ""}.`}
+            options={roles.map((role) => [role, role] as const)}
+          />
+        </PostForm>
+      </section>
+    </>,
     status
-  }: {
-    readonly after?: string | undefined
-    readonly given?: FormState
-    readonly invited?: { readonly name: string; readonly url: string }
-    readonly status?: number
-  }
-): Effect.Effect<HttpReply, StoreUnavailable, Reader> =>
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const page = { limit: pageSize + 1, ...(after === undefined ? {} : { after }) }
-    const people = yield* PeopleRepo.list(reader, page, isOperator(viewer) ? undefined : viewer.owner.account)
-    const rows = people.slice(0, pageSize)
-    return framedReply(
-      viewer,
-      { section: "/people", title: "People" },
-      <PeopleView
-        {...{ viewer, invited }}
-        people={rows}
-        roles={rolesOf(viewer)}
-        form={given ?? blank("invite", { role: "viewer" })}
-        first={after === undefined ? undefined : pathOf(viewer, "/people")}
-        next={people.length > pageSize ? `${pathOf(viewer, "/people")}?after=${rows.at(-1)?.id}` : undefined}
-      />,
-      status
-    )
-  })
+  )
+})
 
 const whereOf = ({ session }: Viewer, address: string) => ({ session, address })
 
@@ -221,7 +194,7 @@ const handedOver = (viewer: Viewer, { person, token }: Invited) =>
     shown(viewer, { invited: { name: person.name, url: publicUrl + linkPath(token) } })
   )
 
-const signedOut = () => seeOther("/portal/sign-in")
+export const signedOut = () => seeOther("/portal/sign-in")
 
 const refused = (viewer: Viewer, typed?: URLSearchParams) => (problems: FormState["problems"]) =>
   shown(viewer, { given: { ...blank("invite"), ...(typed && { typed }), problems }, status: 422 })
@@ -304,49 +277,37 @@ const rerole = (actor: Actor, person: Person, { client, form }: PortalRequest) =
 
 /** Asks before what ends a person's access. */
 const confirming = (act: "disable" | "revoke") =>
-  about((viewer, person) => {
-    const isAll = act === "revoke"
-    return Effect.map(
-      Effect.flatMap(Reader, (reader) => madeBy(reader, person)),
-      (made) =>
-        framedReply(
-          viewer,
-          { section: "/people", title: isAll ? `End all of ${person.name}?` : `Disable ${person.name}?` },
-          <>
-            {isAll ? (
-              <EndsAll viewer={viewer} of={made} whose="Their" />
-            ) : (
-              <p>
-                Their sessions end at once, and their password and passkeys are removed. Once enabled again, they need a
-                new link. Was a session of theirs stolen?{" "}
-                <a href={pathOf(viewer, `/people/${person.id}/revoke`)}>End all of it first</a>
-              </p>
-            )}
-            <Confirm
-              id={act}
-              action={pathOf(viewer, `/people/${person.id}/${act}`)}
-              csrf={viewer.csrf}
-              submit={isAll ? "End all" : "Disable them"}
-              back={pathOf(viewer, "/people")}
-            />
-          </>
+  about(
+    Effect.fnUntraced(function* (viewer, person) {
+      const [title, submit] = act === "revoke" ? ["End all of", "End all"] : ["Disable", "Disable them"]
+      const frame = { section: "/people", title: `${title} ${person.name}?` } as const
+      return confirmation(
+        viewer,
+        { ...frame, to: `/people/${person.id}/${act}`, submit, back: "/people" },
+        act === "revoke" ? (
+          <EndsAll viewer={viewer} of={yield* madeBy(yield* Reader, person)} whose="Their" />
+        ) : (
+          <p>
+            Their sessions end at once, and their password and passkeys are removed. Once enabled again, they need a new
+            link. Was a session of theirs stolen?{" "}
+            <a href={pathOf(viewer, `/people/${person.id}/revoke`)}>End all of it first</a>
+          </p>
         )
-    )
-  }, isEnabled)
+      )
+    }),
+    isEnabled
+  )
 
 const acting = (path: string, to: string, handle: PortalRoute<Services>["handle"]) =>
   formRoute(path, "admin", handle, proofTo(to, "always"))
 
 export const peopleRoutes: ReadonlyArray<PortalRoute<Services>> = [
-  {
-    ...{ method: "GET", path: "/people", role: "admin" },
-    handle: (viewer, { query }) => shown(viewer, { after: query.get("after") ?? undefined })
-  },
+  pageRoute("/people", "admin", (viewer, { query }) => shown(viewer, { query })),
   acting("/people", "invite somebody", inviting),
   acting("/people/:id/link", "make a link for somebody", relink),
   acting("/people/:id/role", "change somebody’s role", changing("role", rerole)),
-  { method: "GET", path: "/people/:id/disable", role: "admin", handle: confirming("disable") },
-  { method: "GET", path: "/people/:id/revoke", role: "admin", handle: confirming("revoke") },
+  pageRoute("/people/:id/disable", "admin", confirming("disable")),
+  pageRoute("/people/:id/revoke", "admin", confirming("revoke")),
   acting("/people/:id/disable", "disable somebody", changing("disabled", disable)),
   acting(
     "/people/:id/enable",

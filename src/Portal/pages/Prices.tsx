@@ -6,7 +6,7 @@ import { showDecimal } from "../../Quotes/sources/rate.ts"
 import { framedReply } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
 import { Status } from "../components/values.tsx"
-import type { PortalRoute } from "../route.ts"
+import { type PortalRoute, pageRoute } from "../route.ts"
 
 const hundred = BigDecimal.fromBigInt(100n)
 
@@ -75,27 +75,23 @@ const SourceTable = ({ now, reported }: { readonly reported: ReadonlyArray<Sourc
 )
 
 export const priceRoutes: ReadonlyArray<PortalRoute<Prices>> = [
-  {
-    method: "GET",
-    path: "/quotes",
-    role: "viewer",
-    handle: (viewer) =>
-      Effect.gen(function* () {
-        const prices = yield* Prices
-        const now = yield* Clock.currentTimeMillis
-        const reported = prices.reported().toSorted((a, b) => (a.symbol < b.symbol ? -1 : a.symbol > b.symbol ? 1 : 0))
-        return framedReply(
-          viewer,
-          { section: "/quotes", title: "Prices" },
-          <>
-            <p>
-              A quote is made of fresh prices that agree, and refused where there are none: a stale price is never used.
-            </p>
-            <UsedTable prices={prices.status()} />
-            <h2>Sources</h2>
-            <SourceTable reported={reported} now={now} />
-          </>
-        )
-      })
-  }
+  pageRoute("/quotes", "viewer", (viewer) =>
+    Effect.gen(function* () {
+      const prices = yield* Prices
+      const now = yield* Clock.currentTimeMillis
+      const reported = prices.reported().toSorted((a, b) => (a.symbol < b.symbol ? -1 : a.symbol > b.symbol ? 1 : 0))
+      return framedReply(
+        viewer,
+        { section: "/quotes", title: "Prices" },
+        <>
+          <p>
+            A quote is made of fresh prices that agree, and refused where there are none: a stale price is never used.
+          </p>
+          <UsedTable prices={prices.status()} />
+          <h2>Sources</h2>
+          <SourceTable reported={reported} now={now} />
+        </>
+      )
+    })
+  )
 ]

@@ -8,8 +8,7 @@ import { Chips, Filters, Hidden, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Status, Time } from "../components/values.tsx"
 import { textOf, withQuery } from "../fields.ts"
-import { type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 
 const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
 
@@ -23,39 +22,6 @@ const Answer = ({ of: { errorCode, status } }: { readonly of: RequestLogRepo.Log
       </>
     )}
   </>
-)
-
-interface RequestTableProps {
-  readonly viewer: Viewer
-  readonly requests: ReadonlyArray<RequestLogRepo.LoggedRequest>
-}
-
-const RequestTable = ({ requests, viewer }: RequestTableProps) => (
-  <Table
-    caption="API requests, newest first"
-    rows={requests}
-    keyOf={({ id }) => id}
-    hrefOf={({ id }) => pathOf(viewer, `/requests/${id}`)}
-    empty="No request. Every request with one of your keys is here about a second after its answer."
-    columns={[
-      {
-        name: "Request",
-        cell: ({ method, path }) => `${method} ${path}`
-      },
-      { name: "Answer", cell: (request) => <Answer of={request} /> },
-      {
-        name: "Key",
-        minor: true,
-        cell: ({ key }) => (
-          <a href={pathOf(viewer, `/keys/${key}`)}>
-            <code>{`${key.slice(0, 10)}…`}</code>
-          </a>
-        )
-      },
-      { name: "Took", numeric: true, cell: tookText },
-      { name: "Time", cell: ({ at }) => <Time at={at} /> }
-    ]}
-  />
 )
 
 const list: PortalHandler<Reader | Secrets> = Effect.fnUntraced(function* (viewer, { query }) {
@@ -91,10 +57,31 @@ const list: PortalHandler<Reader | Secrets> = Effect.fnUntraced(function* (viewe
         <TextField of={of} name="id" label="Request id" placeholder="req_…" />
         <TextField of={of} name="key" label="Key id" placeholder="key_…" />
       </Filters>
-      {page.rows === undefined ? null : <RequestTable viewer={viewer} requests={page.rows} />}
+      <Table
+        caption="API requests, newest first"
+        rows={page.rows}
+        keyOf={({ id }) => id}
+        hrefOf={({ id }) => `${here}/${id}`}
+        empty="No request. Every request with one of your keys is here about a second after its answer."
+        columns={[
+          { name: "Request", cell: ({ method, path }) => `${method} ${path}` },
+          { name: "Answer", cell: (request) => <Answer of={request} /> },
+          {
+            name: "Key",
+            minor: true,
+            cell: ({ key }) => (
+              <a href={pathOf(viewer, `/keys/${key}`)}>
+                <code>{`${key.slice(0, 10)}…`}</code>
+              </a>
+            )
+          },
+          { name: "Took", numeric: true, cell: tookText },
+          { name: "Time", cell: ({ at }) => <Time at={at} /> }
+        ]}
+      />
       {page.paging}
     </>,
-    page.rows === undefined ? 400 : 200
+    page.status
   )
 })
 
@@ -138,6 +125,6 @@ const one: PortalHandler<Reader> = Effect.fnUntraced(function* (viewer, { params
 })
 
 export const requestRoutes: ReadonlyArray<PortalRoute<Reader | Secrets>> = [
-  { method: "GET", path: "/requests", role: "viewer", handle: list },
-  { method: "GET", path: "/requests/:id", role: "viewer", handle: one }
+  pageRoute("/requests", "viewer", list),
+  pageRoute("/requests/:id", "viewer", one)
 ]

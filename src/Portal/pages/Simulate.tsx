@@ -19,7 +19,7 @@ import { actOn, framedReply } from "../answers.tsx"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
 import { bodyOfForm, givenOf } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 import { assetsOf, createByHand } from "./NewPayment.tsx"
 
@@ -85,7 +85,6 @@ const formsOf = (payment: string): Forms => ({
 
 const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, status = 200) => {
   const reason = whyNot(viewer, chains)
-  const path = pathOf(viewer, section)
   const locals = localsOf(chains)
   const isLocal = (asset: string) => locals.some(({ name }) => asset.endsWith(`-${name}`))
   return framedReply(
@@ -101,7 +100,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
         <div class="cards">
           <section class="card" aria-labelledby="pay-title">
             <h2 id="pay-title">A payment</h2>
-            <PostForm of={forms.pay} action={`${path}/pay`} csrf={viewer.csrf} submit="Send it" labels={labels}>
+            <PostForm of={forms.pay} to={`${section}/pay`} submit="Send it" labels={labels}>
               <TextField name="payment" placeholder="pay_…" hint="Leave blank for a new one, in this currency:" />
               <Select name="asset" options={assetsOf(chains, "test").filter(([asset]) => isLocal(asset))} />
               <Select name="scenario" options={scenarios} />
@@ -110,14 +109,7 @@ const page = (viewer: Viewer, chains: Chains, forms: Forms, said?: string, statu
           <section class="card" aria-labelledby="reorg-title">
             <h2 id="reorg-title">A reorg</h2>
             <p>Replaces a chain’s last blocks by empty ones: payments in them are gone, of every account.</p>
-            <PostForm
-              of={forms.reorg}
-              action={`${path}/reorg`}
-              csrf={viewer.csrf}
-              submit="Reorganise"
-              labels={labels}
-              dangerous
-            >
+            <PostForm of={forms.reorg} to={`${section}/reorg`} submit="Reorganise" labels={labels} dangerous>
               <Select name="chain" options={locals.map(({ name }) => [name, chainTraits[name].displayName] as const)} />
               <TextField
                 name="depth"
@@ -265,7 +257,7 @@ const posted =
     })
 
 export const simulateRoutes: ReadonlyArray<PortalRoute<Payments | Settings | Writer>> = [
-  { method: "GET", path: section, role: "admin", handle: show },
+  pageRoute(section, "admin", show),
   formRoute(`${section}/pay`, "admin", posted("pay", Pay, pay)),
   formRoute(`${section}/reorg`, "admin", posted("reorg", Reorg, reorganize))
 ]

@@ -98,7 +98,12 @@ export const EndpointTable = ({
   />
 )
 
-const labels = { url: "URL", events: "Events", secret: "Signing secret", overlap: "The former secret also signs for" }
+export const endpointLabels = {
+  url: "URL",
+  events: "Events",
+  secret: "Signing secret",
+  overlap: "The former secret also signs for"
+}
 
 /** How long a former secret may sign on. */
 const overlaps = [
@@ -127,14 +132,14 @@ const kindTexts: Readonly<Record<EventKind, string>> = {
 
 const kinds = EventKind.literals.map((kind) => [kind, `${kind}: ${kindTexts[kind]}`] as const)
 
-const TargetFields = () => (
+export const TargetFields = () => (
   <>
     <TextField name="url" type="url" placeholder="https://" hint="https only." required />
     <Checks name="events" options={kinds} />
   </>
 )
 
-const SecretField = () => (
+export const SecretField = () => (
   <TextField
     name="secret"
     hint="Leave it empty for a new one, which the next page shows, once. Or give one of your own: whsec_ and 16 to 256 visible characters."
@@ -144,27 +149,11 @@ const SecretField = () => (
 
 /** Makes a new secret in the place of the one whose mark it carries. */
 export const RotationForm = ({ children, ...form }: PostFormProps) => (
-  <PostForm {...form} labels={labels}>
+  <PostForm {...form} labels={endpointLabels}>
     <Hidden name="replaces" />
     {children}
     <Select name="overlap" options={overlaps} />
   </PostForm>
-)
-
-interface EndpointFormProps {
-  readonly viewer: Viewer
-  readonly of: FormState
-}
-
-/** Adds an endpoint. Its id is drawn with the form, so that a form that is sent twice adds one. */
-export const NewEndpointForm = ({ of, viewer }: EndpointFormProps) => (
-  <section class="card" aria-label="The endpoint">
-    <PostForm of={of} action={pathOf(viewer, "/webhooks")} csrf={viewer.csrf} submit="Add the endpoint" labels={labels}>
-      <Hidden name="id" />
-      <TargetFields />
-      <SecretField />
-    </PostForm>
-  </section>
 )
 
 export type TestOutcome = typeof sendTestDelivery.output.Type
@@ -236,30 +225,28 @@ interface EndpointActionsProps extends Pick<OneEndpointProps, "viewer" | "target
 }
 
 const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActionsProps) => {
-  const path = pathOf(viewer, `/webhooks/${endpoint.id}`)
+  const path = `/webhooks/${endpoint.id}`
   return (
     <>
       <section class="card">
         <h2>Test</h2>
         <p>Sends a signed message that tells of no payment, and shows what your server answers.</p>
-        <Act action={`${path}/test`} csrf={viewer.csrf}>
-          Send a test
-        </Act>
+        <Act to={`${path}/test`}>Send a test</Act>
       </section>
       <section class="card">
         <h2>Change</h2>
-        <PostForm of={target} action={path} csrf={viewer.csrf} submit="Change" labels={labels}>
+        <PostForm of={target} to={path} submit="Change" labels={endpointLabels}>
           <TargetFields />
         </PostForm>
       </section>
       <section class="card">
         <h2>Rotate the secret</h2>
-        <RotationForm of={rotation} action={`${path}/secret`} csrf={viewer.csrf} submit="Rotate">
+        <RotationForm of={rotation} to={`${path}/secret`} submit="Rotate">
           <SecretField />
         </RotationForm>
       </section>
       <p>
-        <a href={`${path}/delete`}>Delete this endpoint</a>
+        <a href={pathOf(viewer, `${path}/delete`)}>Delete this endpoint</a>
       </p>
     </>
   )

@@ -28,21 +28,23 @@ import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"
-import { aboutOne, act, framedReply, missing } from "../answers.tsx"
-import { blank, Confirm, type FormState } from "../components/Form.tsx"
+import { aboutOne, act, confirmation, framedReply, missing } from "../answers.tsx"
+import { blank, type FormState, Hidden, PostForm } from "../components/Form.tsx"
 import { Facts } from "../components/Table.tsx"
 import { Notice, Time, utcText } from "../components/values.tsx"
 import { textOf, withQuery } from "../fields.ts"
-import { afterDone, formRoute, type PortalHandler, type PortalRoute, pathOf, proofTo } from "../route.ts"
+import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
   countText,
   EndpointTable,
-  NewEndpointForm,
+  endpointLabels,
   NewSecret,
   type NewSecretProps,
   OneEndpoint,
   RotationForm,
+  SecretField,
+  TargetFields,
   type TestOutcome
 } from "./WebhookViews.tsx"
 
@@ -90,7 +92,7 @@ const showDefault = Effect.fnUntraced(function* (viewer: Viewer, refused?: FormS
       <section class="card">{ageView(age, now)}</section>
       {mayAs(viewer.role, "admin") ? (
         <section class="card" aria-label="A new secret">
-          <RotationForm of={form} action={pathOf(viewer, defaultPath)} csrf={viewer.csrf} submit="Make a new secret" />
+          <RotationForm of={form} to={defaultPath} submit="Make a new secret" />
         </section>
       ) : null}
     </>,
@@ -163,11 +165,18 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
   )
 })
 
+/** Adds an endpoint. Its id is drawn with the form, so that a form that is sent twice adds one. */
 const newEndpointPage = (viewer: Viewer, of: FormState, status?: number) =>
   framedReply(
     viewer,
     { section: "/webhooks", title: "Add an endpoint" },
-    <NewEndpointForm viewer={viewer} of={of} />,
+    <section class="card" aria-label="The endpoint">
+      <PostForm of={of} to="/webhooks" submit="Add the endpoint" labels={endpointLabels}>
+        <Hidden name="id" />
+        <TargetFields />
+        <SecretField />
+      </PostForm>
+    </section>,
     status
   )
 
@@ -305,10 +314,10 @@ const test = ofEndpoint((viewer, endpoint, form) =>
 const confirmDeletion = ofEndpoint((viewer, endpoint) =>
   Effect.gen(function* () {
     const count = yield* wouldCancel(yield* Reader, endpoint.id)
-    const here = pathOf(viewer, `/webhooks/${endpoint.id}`)
-    return framedReply(
+    const back = `/webhooks/${endpoint.id}`
+    return confirmation(
       viewer,
-      { section: "/webhooks", title: "Delete this endpoint?" },
+      { section: "/webhooks", title: "Delete this endpoint?", to: `${back}/delete`, submit: "Delete it", back },
       <>
         <p>{endpoint.url} gets no more events.</p>
         <Notice tone="warning">
@@ -318,7 +327,6 @@ const confirmDeletion = ofEndpoint((viewer, endpoint) =>
               : `${countText(count)} ${count === 1 ? "delivery has" : "deliveries have"} not arrived yet, and would be cancelled. Each can be sent to another endpoint later.`}
           </p>
         </Notice>
-        <Confirm id="delete" action={`${here}/delete`} csrf={viewer.csrf} submit="Delete it" back={here} />
       </>
     )
   })
@@ -335,20 +343,19 @@ const remove = ofEndpoint((viewer, { id }, form) => {
 })
 
 export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
-  { method: "GET", path: "/webhooks", role: "viewer", handle: list },
-  { method: "GET", path: "/webhooks/new", role: "admin", handle: open },
+  pageRoute("/webhooks", "viewer", list),
+  pageRoute("/webhooks/new", "admin", open),
   formRoute("/webhooks", "admin", create, proofTo("add a webhook endpoint")),
-  { method: "GET", path: defaultPath, role: "viewer", handle: (viewer) => showDefault(viewer) },
+  pageRoute(defaultPath, "viewer", (viewer) => showDefault(viewer)),
   formRoute(defaultPath, "admin", rotateDefault, proofTo("make a new default secret")),
-  {
-    method: "GET",
-    path: "/webhooks/:id",
-    role: "viewer",
-    handle: ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
-  },
+  pageRoute(
+    "/webhooks/:id",
+    "viewer",
+    ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
+  ),
   formRoute("/webhooks/:id", "admin", change, proofTo("change a webhook endpoint")),
   formRoute("/webhooks/:id/test", "admin", test),
   formRoute("/webhooks/:id/secret", "admin", rotate, proofTo("rotate the secret of a webhook endpoint")),
-  { method: "GET", path: "/webhooks/:id/delete", role: "admin", handle: confirmDeletion },
+  pageRoute("/webhooks/:id/delete", "admin", confirmDeletion),
   formRoute("/webhooks/:id/delete", "admin", remove, proofTo("delete a webhook endpoint"))
 ]

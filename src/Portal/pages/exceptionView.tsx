@@ -7,7 +7,15 @@ import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
-import { blank, Checks, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import {
+  blank,
+  Checks,
+  type FormState,
+  PostForm,
+  type PostFormProps,
+  TextArea,
+  TextField
+} from "../components/Form.tsx"
 import { type Column, Facts } from "../components/Table.tsx"
 import { Chain, Money, moneyText, OnChain, onChain, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
@@ -169,7 +177,6 @@ interface DecisionFormsProps {
   /** Whose money it is. */
   readonly payment: Payment | undefined
   readonly chains: SettingsShape["chains"]
-  readonly viewer: Viewer
   readonly refused?: Refused | undefined
 }
 
@@ -231,7 +238,7 @@ const Decision = ({ button, children, follows, isOpen }: DecisionProps) => (
 )
 
 const AcceptForm = (props: DecisionFormsProps) => {
-  const { of: exception, viewer } = props
+  const { of: exception } = props
   return (
     <Decision
       button={exception.kind === "reorged" ? "Do without it" : "Keep it"}
@@ -240,8 +247,7 @@ const AcceptForm = (props: DecisionFormsProps) => {
     >
       <PostForm
         of={formOf(props, "accept")}
-        action={pathOf(viewer, `/exceptions/${exception.id}/accept`)}
-        csrf={viewer.csrf}
+        to={`/exceptions/${exception.id}/accept`}
         submit="Accept the money"
         labels={decisionLabels}
       >
@@ -260,19 +266,11 @@ const AcceptForm = (props: DecisionFormsProps) => {
 
 /** The form in which a refund is recorded. `amountHint`: what the amount may be; `children`: its other fields. */
 export const RefundFields = ({
-  action,
   amountHint,
   children,
-  csrf,
-  of
-}: {
-  readonly of: FormState
-  readonly action: string
-  readonly csrf: string
-  readonly amountHint: string
-  readonly children: ComponentChildren
-}) => (
-  <PostForm of={of} action={action} csrf={csrf} submit="Record the refund" labels={decisionLabels}>
+  ...form
+}: Pick<PostFormProps, "children" | "of" | "to"> & { readonly amountHint: string }) => (
+  <PostForm {...form} submit="Record the refund" labels={decisionLabels}>
     <TextField name="amount" inputMode="decimal" hint={amountHint} />
     <TextField
       name="txHash"
@@ -287,7 +285,7 @@ export const sendItYourself =
   "with your own wallet: tilld holds no private key. Ask your customer for the address, since the sender may be an exchange."
 
 const RefundForm = (props: DecisionFormsProps) => {
-  const { chains, of: exception, viewer } = props
+  const { chains, of: exception } = props
   const all = moneyText(exception.amount, exception.currency, decimalsOfException(chains, exception))
   return (
     <Decision
@@ -302,8 +300,7 @@ const RefundForm = (props: DecisionFormsProps) => {
     >
       <RefundFields
         of={formOf(props, "refund")}
-        action={pathOf(viewer, `/exceptions/${exception.id}/refund`)}
-        csrf={viewer.csrf}
+        to={`/exceptions/${exception.id}/refund`}
         amountHint={`Leave blank for all of it, ${all}.`}
       >
         <Note />
