@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest"
 import { checkoutTexts, languageOf, languages } from "../../src/Checkout/languages.ts"
 import { amountText, fiatText, plainAmount, spelledTime } from "../../src/Checkout/wording.ts"
 import { countdown } from "../../src/lib/clock.ts"
+import { textsIn } from "./saidTexts.ts"
 
 describe("the language of a checkout page", () => {
   it.each([
@@ -65,13 +66,6 @@ describe("amounts are written as people do", () => {
     ]).toEqual([...["4:05", "1:00", "0:00", "23:04:05"]])
   })
 })
-
-/** Every text of a dictionary by its path, functions called with the names of what they are given. */
-const textsIn = (value: unknown, path = ""): ReadonlyArray<readonly [path: string, text: string]> => {
-  if (typeof value === "string") return [[path, value]]
-  if (typeof value === "function") return textsIn(value("{a}", "{b}", "{c}", "{d}"), path)
-  return Object.entries(value ?? {}).flatMap(([key, each]) => textsIn(each, `${path}.${key}`))
-}
 
 describe.each(languages)("what is said in %s", (language) => {
   const said = textsIn(checkoutTexts[language])

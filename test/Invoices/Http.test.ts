@@ -130,22 +130,6 @@ liveSuite(app, "invoices", (test, it) => {
     ])
   })
 
-  test("money for a former choice is late money of that payment, and accepting it pays the invoice", function* () {
-    const { call, choose, get, key, make } = yield* shop
-    const { id } = (yield* make()).body
-    const former = (yield* choose(id, "ETH", "base")).body.payments[0]
-    yield* choose(id, "USDC", "base")
-    yield* pay(former.address, former.amount, nextHead())
-    const [{ id: exception, kind }] = (yield* call("GET", `/v1/payments/${former.id}`, { key })).body.exceptions
-    expect([kind, (yield* get(id)).status]).toEqual(["found_late", "open"])
-    yield* call("POST", `/v1/exceptions/${exception}/resolve`, { key, json: { action: "accept" } })
-    // What was chosen last is not asked for any more.
-    expect(yield* get(id)).toMatchObject({
-      status: "paid",
-      payments: [{ status: "confirmed" }, { status: "expired", failureReason: "cancelled" }]
-    })
-  })
-
   test("cancelling ends the invoice and its payment, and may be repeated", function* () {
     const { choose, make, on } = yield* shop
     const { id } = (yield* make()).body
@@ -159,33 +143,6 @@ liveSuite(app, "invoices", (test, it) => {
     ])
   })
 
-  test("two choices at once leave one payment open", function* () {
-    const { choose, get, make } = yield* shop
-    const { id } = (yield* make()).body
-    const chains = [
-      ["USDC", "base"],
-      ["USDC", "polygon"],
-      ["ETH", "arbitrum"],
-      ["USDC", "base"]
-    ] as const
-    const all = yield* Effect.all(
-      chains.map(([token, chain]) => choose(id, token, chain)),
-      { concurrency: 4 }
-    )
-    expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-    const { payment, payments } = yield* get(id)
-    const open = payments.filter((one: { status: string }) => one.status === "pending")
-    expect(open.map((one: { id: string }) => one.id)).toEqual([payment])
-  })
-
-  test("cancel against choose: the payment of a cancelled invoice is never open", function* () {
-    const { choose, get, make, on } = yield* shop
-    const { id } = (yield* make()).body
-    yield* Effect.all([choose(id, "USDC", "base"), on(id, "cancel"), choose(id, "ETH", "base")], { concurrency: 3 })
-    const { payments, status } = yield* get(id)
-    expect([status, payments.filter((one: { status: string }) => one.status === "pending")]).toEqual(["cancelled", []])
-  })
-
   test("one token and network is chosen at once, in the same answer to the same key", function* () {
     const { call, key, merchantRef, price } = yield* shop
     const sent = {
@@ -197,25 +154,6 @@ liveSuite(app, "invoices", (test, it) => {
     expect(first.body.payments).toMatchObject([{ currency: "ETH", chain: "base", amount: "11000000000000000" }])
     const again = yield* call("POST", "/v1/invoices", sent)
     expect([again.text, again.headers["idempotent-replayed"]]).toEqual([first.text, "true"])
-  })
-
-  test("without a price it says what can be chosen, and makes nothing; a stablecoin needs none", function* () {
-    const { choose, get, make } = yield* shop
-    const { body } = yield* make({ price: { amount: "10", currency: "USD" } })
-    // USDT has no price here.
-    expect((yield* choose(body.id, "USDT", "polygon")).body.payments[0].amount).toBe("10000000")
-    const pounds = (yield* make({
-      price: { amount: "10", currency: "GBP" },
-      merchantRef: `${body.merchantRef} in GBP`
-    })).body
-    const none = yield* choose(pounds.id, "USDC", "base")
-    expect([none.status, none.body.error.code, none.body.error.details]).toEqual([
-      ...[503, "CHOICE_UNAVAILABLE", { available: [] }]
-    ])
-    expect((yield* get(pounds.id)).payments).toEqual([])
-    const euros = (yield* make({ merchantRef: `${body.merchantRef} in EUR` })).body
-    const { error } = (yield* choose(euros.id, "USDT", "polygon")).body
-    expect(error.details.available.toSorted()).toEqual(["ETH-arbitrum", "ETH-base", "USDC-base", "USDC-polygon"])
   })
 
   test("a reference is used once, unless the account lets invoices repeat it", function* () {

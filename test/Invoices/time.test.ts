@@ -96,17 +96,6 @@ test("the rate holds for an hour: then the customer chooses again at the rate of
   expect(yield* statusOf(id)).toBe("expired")
 })
 
-test("half of it until the deadline fails it; accepted by hand it would be paid", function* () {
-  const { id, payment } = yield* made(600, "ETH")
-  yield* readTo(130, [half(payment.address)])
-  expect(yield* statusOf(id)).toBe("processing")
-  yield* readTo(1000)
-  expect([yield* statusOf(id), yield* kindsOf(id)]).toEqual([
-    "failed",
-    ["invoice.created", "invoice.processing", "invoice.failed"]
-  ])
-})
-
 test("a reorg before confirmation opens it again, without an event, and it can be paid in something else", function* () {
   const { id, invoices, payment } = yield* made(600, "ETH")
   yield* readTo(121, [half(payment.address)])

@@ -68,19 +68,6 @@ liveSuite(Shop.layer, "a payer at the checkout page", (test) => {
     expect([loads, strayed]).toEqual([[], []])
   })
 
-  test("sees the same without scripts, on a page that reloads itself", function* () {
-    const { chain, open, payment, strayed } = yield* checkout({}, { javaScriptEnabled: false })
-    const page = yield* open
-    yield* appears(heading(page, "Pay 25 USDC on Base"))
-    yield* send(chain, payment, payment.amount)
-    yield* appears(heading(page, "Payment seen"))
-    yield* appears(page.getByText("1 of 3 confirmations"))
-    yield* chain.mine(2)
-    yield* appears(heading(page, "Paid"))
-    expect(yield* Effect.promise(() => page.locator("meta[http-equiv]").count())).toBe(0)
-    expect(strayed).toEqual([])
-  })
-
   test("a payer who has sent a part is asked for the rest, keeps place and choice, and tops it up", function* () {
     const { chain, daemon, open, payment } = yield* checkout()
     const page = yield* open

@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Array as Arr, Effect } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { confirmations, type Daemon, type Home, pay, rows, serve, story } from "../lib/daemon.ts"
+import { type Daemon, type Home, pay, rows, serve, story } from "../lib/daemon.ts"
 import type { Delivered } from "../lib/inbox.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { hookPath, hookShop } from "./hookShop.ts"
@@ -25,22 +25,6 @@ const committed = (home: Home, { id }: PaymentObject) =>
   )
 
 describe("a daemon that is killed", () => {
-  liveTest("between payment and confirmation confirms the payment once when it is back", function* () {
-    const { chain, create, daemon, home, inbox } = yield* shop
-    const payment = yield* create()
-    const hash = yield* pay(chain, payment)
-    yield* chain.mine()
-    yield* inbox.take(hookPath, payment, "payment.created", "payment.detecting")
-    yield* kill(daemon)
-    yield* chain.mine(confirmations - 1)
-
-    const back = yield* serve(home, daemon.key)
-    const [confirmed] = yield* inbox.take(hookPath, payment, "payment.confirmed")
-    expect(confirmed?.event.data).toMatchObject({ status: "confirmed", txHash: hash })
-    expect(yield* back.payment(payment)).toEqual(confirmed?.event.data)
-    expect(yield* story(home, payment)).toEqual(confirmedOnce)
-  })
-
   liveTest("while a receiver holds its answer delivers the event again, with the same id and bytes", function* () {
     const { create, daemon, home, inbox } = yield* shop
     yield* inbox.behave(() => Effect.never)

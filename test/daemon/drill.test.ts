@@ -4,21 +4,14 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Restored } from "../../src/Backup/restore.ts"
 import { confirmations, homeOn, pay, rows, serve } from "../lib/daemon.ts"
+import { movedClock } from "../lib/movedClock.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 
 const hour = 3_600_000
 
-/** Node with its clock an hour behind. */
-const anHourAgo = {
-  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(
-    `const Now = Date; globalThis.Date = class extends Now {
-       constructor(...given) { super(...(given.length === 0 ? [Now.now() - ${hour}] : given)) }
-       static now() { return Now.now() - ${hour} }
-     }`
-  )}`
-}
+const anHourAgo = movedClock(-hour)
 
 const usdc = { chain: "optimism", currency: "USDC", amount: "25000000" } as const
 const eth = { chain: "optimism", currency: "ETH", amount: "1000000000000000" } as const

@@ -8,9 +8,6 @@ import { withoutUri } from "../lib/payments.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { hookPath, hookShopHere } from "./hookShop.ts"
 
-/** The first account of a local chain, which pays. */
-const payer = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-
 const shop = hookShopHere("ethereum", { amount: "1000", expiresIn: 60 })
 
 /** The first second in which the payment is over. */
@@ -37,35 +34,6 @@ describe("a payment that no one pays", () => {
     })
   })
 })
-
-liveTest(
-  "a payment that got too little fails as insufficient_amount when its time is over, and not before",
-  function* () {
-    const { chain, create, daemon, inbox } = yield* shop
-    const payment = yield* create()
-    const hash = yield* pay(chain, { ...payment, amount: "999" })
-    yield* mineAt(chain, over(payment) - 1, confirmations - 1)
-    yield* daemon.hasRead(chain)
-    const receipt = { chain: "ethereum", currency: "USDC", amount: "999", txHash: hash }
-    const credited = expect.objectContaining({ ...receipt, kind: "credited" })
-    const received = { amountReceived: "999", received: "999", kept: "999", txHash: hash }
-    const paymentUri = payment.paymentUri?.replace(/uint256=.*/, "uint256=1")
-    expect(yield* daemon.payment(payment)).toEqual({
-      ...{ ...payment, ...received, status: "detecting", receipts: [credited] },
-      ...{ amountRemaining: "1", paymentUri }
-    })
-
-    yield* mineAt(chain, over(payment) + 30, confirmations - 1)
-    const [, , failed] = yield* inbox.take(hookPath, payment, "payment.created", "payment.detecting", "payment.failed")
-    const exception = { ...receipt, kind: "underpaid", from: payer }
-    expect(failed?.event.data).toEqual({
-      ...{ ...withoutUri(payment), ...received, status: "failed", failureReason: "insufficient_amount" },
-      receipts: [expect.objectContaining({ ...receipt, kind: "underpaid" })],
-      exceptions: [expect.objectContaining(exception)]
-    })
-    expect(yield* daemon.payment(payment)).toEqual(failed?.event.data)
-  }
-)
 
 liveTest(
   "a payment keeps the grace and the tolerance that it was created with, whatever the next start configures",
