@@ -205,7 +205,7 @@ export const Asking = (props: AskingProps) => {
       </noscript>
       <Wallets {...props} />
       <dl class="rows">
-        <div data-copy={plainAmount(ask.due, view.decimals)} data-copy-id="copy-amount" data-copy-label={t.copyAmount}>
+        <div data-copy={plainAmount(ask.due, view.decimals)} data-copy-id="copy-amount">
           <dt>{t.amount}</dt>
           <dd class={lengthOf(money(ask.due))}>
             <span>
@@ -213,7 +213,7 @@ export const Asking = (props: AskingProps) => {
             </span>
           </dd>
         </div>
-        <div data-copy={view.address} data-copy-id="copy-address" data-copy-label={t.copyAddress}>
+        <div data-copy={view.address} data-copy-id="copy-address">
           <dt>{t.address}</dt>
           <dd>
             <Address address={view.address} />

@@ -208,6 +208,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         data-version={version}
         data-final={isFinal(view)}
         data-now={mark.now}
+        data-copy-word={wording.t.copy}
         data-copied={wording.t.copied}
         data-by-hand={wording.t.copyByHand}
       >

@@ -122,7 +122,7 @@ export const FactList = ({ view: { merchantRef, state }, wording: { language, mo
       {transactions.map(({ amount, chainId, txHash }, place) => {
         const url = explorerUrl(chainId, "tx", txHash)
         return (
-          <div key={txHash} data-copy={txHash} data-copy-id={`copy-tx-${place}`} data-copy-label={t.copyTransaction}>
+          <div key={txHash} data-copy={txHash} data-copy-id={`copy-tx-${place}`}>
             <dt>
               {t.transaction}
               {transactions.length > 1 && amount !== undefined && `: ${money(amount)}`}
@@ -138,7 +138,7 @@ export const FactList = ({ view: { merchantRef, state }, wording: { language, mo
           </div>
         )
       })}
-      <div data-copy={merchantRef} data-copy-id="copy-reference" data-copy-label={t.copyReference}>
+      <div data-copy={merchantRef} data-copy-id="copy-reference">
         <dt>{t.reference}</dt>
         <dd>
           <bdi>{merchantRef}</bdi>

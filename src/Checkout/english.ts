@@ -45,8 +45,8 @@ export const english = {
   warning: "Anything else is not credited, and getting it back can take days.",
   amount: "Amount",
   address: "Address",
-  copyAmount: "Copy amount",
-  copyAddress: "Copy address",
+  /** Before what is copied, for screen readers. */
+  copy: "Copy",
   copied: "Copied",
   copyByHand: "Selected: copy it with a long press or the keyboard.",
   codes: "Scan with a wallet",
@@ -118,7 +118,6 @@ export const english = {
   contact: (shop: string | undefined) => `Contact ${shop ?? "the shop"}, and quote this reference.`,
   /** The button for the same, where the shop has said where to ask. */
   contactShop: (shop: string | undefined) => `Contact ${shop ?? "the shop"}`,
-  copyReference: "Copy reference",
   /** Behind `extra.overpaid`. */
   askBack: "Ask the shop for it back.",
   extra,
@@ -133,7 +132,6 @@ export const english = {
   /** The receipt of a payment that is paid. */
   paidAt: "Paid on",
   transaction: "Transaction",
-  copyTransaction: "Copy transaction",
   explorer: "Show in the block explorer",
   print: "Print the receipt",
   unavailable: "Do not send anything now.",

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact"
 import { assets } from "../Pages/assets.ts"
 import { Mark } from "../Pages/marks.tsx"
 import { Document } from "../Pages/reply.tsx"
-import { Notice } from "./components/values.tsx"
+import { countText, Notice } from "./components/values.tsx"
 import { pathOf } from "./route.ts"
 import { mayAs, mostInBadge, type Role, type Viewer, ViewerContext } from "./Viewer.ts"
 
@@ -90,7 +90,7 @@ const Search = ({ search, viewer }: Pick<FrameProps, "search" | "viewer">) => (
 const Badge = ({ count }: { readonly count: number }) =>
   count === 0 ? null : (
     <span class="count">
-      {count >= mostInBadge ? `${mostInBadge - 1}+` : count} <span class="visually-hidden">to look at</span>
+      {countText(count, mostInBadge)} <span class="visually-hidden">to look at</span>
     </span>
   )
 

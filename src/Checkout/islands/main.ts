@@ -64,9 +64,10 @@ const showLocalTimes = (main: HTMLElement): void => {
 
 /** Adds a button to everything that can be copied. */
 const addCopyButtons = (main: HTMLElement): void => {
-  const { byHand = "", copied: done = "" } = main.dataset
+  const { byHand = "", copied: done = "", copyWord } = main.dataset
   for (const row of main.querySelectorAll<HTMLElement>("[data-copy]")) {
-    const { copy: text = "", copyId: id = "", copyLabel: textContent = "" } = row.dataset
+    const { copy: text = "", copyId: id = "" } = row.dataset
+    const textContent = `${copyWord}: ${row.querySelector("dt")?.textContent?.trim()}`
     const place = row.querySelector("dd") ?? row
     const button = document.createElement("button")
     Object.assign(button, { type: "button", id, className: "copy", textContent })

@@ -53,6 +53,9 @@ export const moneyText = (amount: bigint, currency: string, decimals: number | u
   return [whole.replace(/[0-9]+/, (digits) => grouped.format(BigInt(digits))), ...rest].join("")
 }
 
+/** A count of what is counted up to `most`. */
+export const countText = (count: number, most: number): string => (count < most ? String(count) : `${most - 1}+`)
+
 /** A decimal of a fiat currency as people write it: `$1,234.50`. */
 export const fiatText = (amount: string, currency: Fiat = "USD"): string =>
   new Intl.NumberFormat("en-US", { style: "currency", currency }).format(amount as `${number}`)

@@ -18,22 +18,24 @@ import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { act, actOn, framedReply, listed, missing } from "../answers.tsx"
-import { blank, type FormState } from "../components/Form.tsx"
-import { Notice } from "../components/values.tsx"
+import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { Facts } from "../components/Table.tsx"
+import { CopyText, Notice, Status, Time } from "../components/values.tsx"
 import { textOf, withQuery } from "../fields.ts"
 import { formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
+  Attempt,
   DeliveryFilters,
   DeliveryList,
+  deliveryLabels,
+  endpointOptions,
   filterFields,
-  OneDelivery,
-  type Progress,
-  ProgressView,
-  RangeForm,
   type ReadFilters,
   readFilters,
-  selectionOf
+  selectionOf,
+  statusOf,
+  statusOptions
 } from "./DeliveryViews.tsx"
 
 type Needs = Accounts | DeliveryBell | Reader | Secrets | Settings | Writer
@@ -60,15 +62,7 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
     <>
       <Outcome of={query} />
       <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
-      {page.rows === undefined ? null : (
-        <DeliveryList
-          viewer={viewer}
-          id="all"
-          caption="Deliveries, newest first"
-          deliveries={page.rows}
-          empty="No delivery. Each event makes one for every endpoint that takes it, and for a payment’s webhookUrl."
-        />
-      )}
+      <DeliveryList viewer={viewer} deliveries={page.rows} />
       {page.paging}
       {mayAs(viewer.role, "admin") ? (
         <p>
@@ -76,11 +70,12 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
         </p>
       ) : null}
     </>,
-    problems.length > 0 ? 422 : page.rows === undefined ? 400 : 200
+    problems.length > 0 ? 422 : page.status
   )
 })
 
 type Result = "ordered" | "due" | "refused"
+type Counts = Record<Result, number>
 
 const outcomeTexts: Readonly<Record<Result, string>> = {
   ordered: "sent again: the answer shows here in a moment",
@@ -115,7 +110,59 @@ const one: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { params,
     { section: "/deliveries", title: `Delivery of ${delivery.kind}`, isLive: true },
     <>
       <Outcome of={query} />
-      <OneDelivery viewer={viewer} of={delivery} body={body} endpoints={endpoints} />
+      {mayAs(viewer.role, "admin") ? (
+        <section class="card">
+          <h2>Send again</h2>
+          <PostForm
+            of={blank("resend")}
+            to={`/deliveries/${delivery.id}/resend`}
+            submit="Send it again"
+            labels={deliveryLabels}
+          >
+            <Select name="to" options={endpointOptions(endpoints, "the same receiver, by its URL as it is now")} />
+          </PostForm>
+        </section>
+      ) : null}
+      <section class="card">
+        <Facts
+          of={{
+            Status: <Status of={statusOf(delivery)} />,
+            To: delivery.url,
+            Endpoint:
+              delivery.endpoint === null ? (
+                "the payment’s own webhookUrl"
+              ) : (
+                <a href={pathOf(viewer, `/webhooks/${delivery.endpoint}`)}>
+                  <code>{delivery.endpoint}</code>
+                </a>
+              ),
+            Payment: <a href={pathOf(viewer, `/payments/${delivery.payment}`)}>{delivery.merchantRef}</a>,
+            Event: <CopyText text={delivery.event} />,
+            Identifier: <CopyText text={delivery.id} />,
+            Created: <Time at={delivery.createdAt} />,
+            "Next attempt": delivery.nextAttemptAt === null ? "none" : <Time at={delivery.nextAttemptAt} />
+          }}
+        />
+      </section>
+      <h2>Attempts</h2>
+      {delivery.attempts.length === 0 ? <p class="empty">Not tried yet.</p> : null}
+      <ol class="timeline">
+        {delivery.attempts.map((attempt) => (
+          <Attempt key={attempt.number} of={attempt} viewer={viewer} />
+        ))}
+      </ol>
+      {delivery.made > delivery.attempts.length ? (
+        <p class="hint">
+          {delivery.made - delivery.attempts.length} attempts between the first and the last ones are not kept.
+        </p>
+      ) : null}
+      <h2>Request</h2>
+      <p>
+        Every attempt is a POST of these bytes as <code>application/json</code>, with the event’s id in{" "}
+        <code>webhook-id</code>. <code>X-Service-Signature</code>, <code>webhook-timestamp</code> and{" "}
+        <code>webhook-signature</code> are made anew for each attempt, and are not stored.
+      </p>
+      {body === undefined ? <p class="empty">The body is no longer stored.</p> : <pre>{body}</pre>}
     </>
   )
 })
@@ -162,7 +209,7 @@ const resendOne: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { f
 /** Orders deliveries of the viewer's again; how many came to what. */
 const orderAll = Effect.fnUntraced(function* ({ owner }: Viewer, ids: ReadonlyArray<string>, caller: Caller) {
   const reader = yield* Reader
-  const counts: Record<Result, number> = { ordered: 0, due: 0, refused: 0 }
+  const counts: Counts = { ordered: 0, due: 0, refused: 0 }
   for (const id of new Set(ids)) {
     if ((yield* LogRepo.ofOwner(reader, owner, id)) === undefined) continue
     const { result } = yield* carryOut(redeliverOne, { id }, caller).pipe(
@@ -191,15 +238,55 @@ const rangePage = Effect.fnUntraced(function* (viewer: Viewer, of: FormState, st
   return framedReply(
     viewer,
     { section: "/deliveries", title: "Send a range again" },
-    <RangeForm endpoints={endpoints} of={of} />,
+    <section class="card" aria-label="The range">
+      <PostForm of={of} to="/deliveries/resend-range" submit="Send them again" labels={deliveryLabels}>
+        <Select name="status" options={statusOptions} />
+        <Select name="endpoint" options={endpointOptions(endpoints, "all")} />
+        <TextField name="from" type="datetime-local" hint="Leave blank for all." />
+        <TextField name="until" type="datetime-local" hint="Leave blank for up to now." />
+        <Select name="to" options={endpointOptions(endpoints, "where they went before")} />
+      </PostForm>
+    </section>,
     status
   )
 })
 
-const sumIn = (form: URLSearchParams): Progress => {
+const sumIn = (form: URLSearchParams): Counts => {
   const count = (name: string) => (/^\d{1,9}$/.test(textOf(form, name)) ? Number(textOf(form, name)) : 0)
   return { ordered: count("ordered"), due: count("due"), refused: count("refused") }
 }
+
+/** How far a range has come, with the form for its next part, where there is one. A script submits that form. */
+const progressPage = (viewer: Viewer, { due, ordered, refused }: Counts, next?: Readonly<Record<string, string>>) =>
+  framedReply(
+    viewer,
+    { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
+    <>
+      <section class="card" aria-live="polite">
+        <p class="big">{ordered + due + refused} done</p>
+        <Facts
+          of={{
+            "Sent again": ordered,
+            "About to be sent already": due,
+            "Not possible": refused === 0 ? 0 : `${refused}: their endpoint was deleted, or takes no such events`
+          }}
+        />
+      </section>
+      {next === undefined ? (
+        <p>
+          That is all. <a href={pathOf(viewer, "/deliveries")}>To the deliveries</a>
+        </p>
+      ) : (
+        <form method="post" action={pathOf(viewer, "/deliveries/resend-range")} data-continues>
+          {Object.entries({ csrf: viewer.csrf, ...next }).map(([name, value]) => (
+            <input key={name} type="hidden" name={name} value={value} />
+          ))}
+          <p>There are more.</p>
+          <button type="submit">Go on</button>
+        </form>
+      )}
+    </>
+  )
 
 const resendRange: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { form }) {
   const now = yield* Clock.currentTimeMillis
@@ -240,12 +327,7 @@ const resendRange: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, {
     return { sum, next }
   })
   return yield* actOn(viewer, read, run, {
-    done: ({ next, sum }) =>
-      framedReply(
-        viewer,
-        { section: "/deliveries", title: next === undefined ? "The range was sent again" : "Sending a range again" },
-        <ProgressView viewer={viewer} progress={sum} next={next} />
-      ),
+    done: ({ next, sum }) => progressPage(viewer, sum, next),
     refused: (problems) => rangePage(viewer, { id: "range", typed: form, problems }, 422),
     on: { ...refusals(viewer), UnknownAccount: () => gone(viewer), RedeliveryRefused: () => gone(viewer) }
   })

@@ -9,6 +9,7 @@ import { type Finding, warn } from "../../Doctor/Finding.ts"
 import { examineDisk } from "../../Doctor/machine.ts"
 import { examineQuotas } from "../../Doctor/storeFindings.ts"
 import { networkKey } from "../../Domain/Chain.ts"
+import { bytesText } from "../../lib/quantities.ts"
 import { Prices } from "../../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
@@ -17,9 +18,8 @@ import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { countLimit } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import { framedReply } from "../answers.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, Status, type Tone } from "../components/values.tsx"
+import { Chain, countText, Status, type Tone } from "../components/values.tsx"
 import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
-import { countText } from "./WebhookViews.tsx"
 
 type Needs = Chains | Dispatcher | Prices | Reader | Settings
 
@@ -85,15 +85,12 @@ const FindingTable = ({ findings }: { readonly findings: ReadonlyArray<Finding> 
   />
 )
 
-const sizeText = (bytes: number): string =>
-  bytes < 1e9 ? `${(bytes / 1e6).toFixed(1)} MB` : `${(bytes / 1e9).toFixed(2)} GB`
-
 /** There is no write-ahead log before the first write. */
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
 const storeFacts = ({ database: { path } }: SettingsShape) => ({
-  "Database file": sizeText(fileSize(path)),
-  "Write-ahead log": sizeText(fileSize(`${path}-wal`))
+  "Database file": bytesText(fileSize(path)),
+  "Write-ahead log": bytesText(fileSize(`${path}-wal`))
 })
 
 /** What can be found without a call to a provider; `tilld doctor` asks them, and reads the whole database. */
@@ -154,7 +151,7 @@ const health: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer) {
                 "none"
               ) : (
                 <a class="bad" href={pathOf(viewer, "/deliveries?status=failing")}>
-                  {countText(failing)}
+                  {countText(failing, countLimit)}
                 </a>
               ),
             "Oldest due for": `${Math.ceil(dispatcher.oldestDueMillis / 1000)} s`,

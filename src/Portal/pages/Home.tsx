@@ -26,12 +26,12 @@ import { type FailingTarget, failingTargets } from "../../Webhooks/queue/Deliver
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { framedReply } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
-import { Chain, fiatText, isTiny, Money, Notice } from "../components/values.tsx"
+import { countText, fiatText, isTiny, Notice } from "../components/values.tsx"
 import { type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, mostInBadge, type Viewer } from "../Viewer.ts"
 import { ExceptionAmount, kindWords } from "./exceptionView.tsx"
 import { paymentColumns } from "./Payments.tsx"
-import { Charts, Cut, Figure, IncomeFigure, overviewOf, shownDays } from "./sums.tsx"
+import { Charts, Cut, Figure, IncomeFigure, overviewOf, shownDays, Tokens } from "./sums.tsx"
 
 /** A shop that takes money knows its way: with so many payments within 30 days the steps are not shown. */
 const enough = 10
@@ -131,16 +131,7 @@ const Waiting = ({ networks, of, price }: WaitingProps) => {
     <Figure name="Waiting to be collected" value={worth}>
       <details>
         <summary>By token</summary>
-        <ul>
-          {[...of]
-            .sort((a, b) => (a.chain + a.currency < b.chain + b.currency ? -1 : 1))
-            .map((row) => (
-              <li key={`${row.chain} ${row.currency}`}>
-                <Money amount={row.amount} currency={row.currency} decimals={decimalsOn(networks, row, row.currency)} />{" "}
-                <Chain of={row.chain} />
-              </li>
-            ))}
-        </ul>
+        <Tokens of={of.map((row) => ({ ...row, decimals: decimalsOn(networks, row, row.currency) }))} />
       </details>
       <p>
         <a href="/guide/collect">How to collect it</a>
@@ -186,7 +177,11 @@ const Needs = ({ of, viewer }: { readonly of: Attention; readonly viewer: Viewer
       </a>
     )),
     ...(open > exceptions.length
-      ? [<a href={pathOf(viewer, "/exceptions")}>{`${countText(open - exceptions.length)} more exceptions`}</a>]
+      ? [
+          <a
+            href={pathOf(viewer, "/exceptions")}
+          >{`${countText(open - exceptions.length, mostInBadge)} more exceptions`}</a>
+        ]
       : []),
     ...tiny.slice(0, 1).map(({ currency, id, token }) => (
       <>
@@ -227,8 +222,6 @@ const Needs = ({ of, viewer }: { readonly of: Attention; readonly viewer: Viewer
     </section>
   )
 }
-
-const countText = (count: number): string => (count < mostInBadge ? String(count) : `${mostInBadge - 1}+`)
 
 /** For a person who came by a link, without another way to sign in or to prove who they are. */
 const LinkOnly = ({ viewer }: { readonly viewer: Viewer }) => (
@@ -291,7 +284,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
           than={`the ${shownDays} before`}
         />
         {isAdmin ? <Waiting of={waits} networks={chains} price={prices.usd} /> : null}
-        <Figure name="To resolve" value={<a href={pathOf(viewer, "/exceptions")}>{countText(open)}</a>}>
+        <Figure name="To resolve" value={<a href={pathOf(viewer, "/exceptions")}>{countText(open, mostInBadge)}</a>}>
           <p class="muted">exceptions</p>
         </Figure>
       </div>

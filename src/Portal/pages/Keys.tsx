@@ -107,49 +107,14 @@ const keyPresets = {
 
 const inWords = (given: ReadonlyArray<Permission>): string => given.map((each) => permissionTexts[each]).join(", ")
 
-interface OneKeyProps {
+interface KeyActionsProps {
   readonly viewer: Viewer
   readonly of: ApiKey
-  readonly now: number
   readonly terms: FormState
   readonly roll: FormState
 }
 
-/** One key, and for an admin what can be done with it. */
-const OneKey = ({ now, of: key, roll, terms, viewer }: OneKeyProps) => (
-  <>
-    <section class="card">
-      <Facts
-        of={{
-          Status: <Status of={stateOf(key, now)} />,
-          Key: <code>{shortKey(key)}</code>,
-          Identifier: <code>{key.id}</code>,
-          "Last used": <LastUse of={key} />,
-          "May do": permissionsOf(key),
-          "From addresses": key.ips.length === 0 ? "everywhere" : key.ips.join(", "),
-          Limits: limitsOf(key),
-          Created: <Time at={key.createdAt} />,
-          Ends: key.expiresAt === undefined ? undefined : <Time at={key.expiresAt} />,
-          Revoked: key.revokedAt === undefined ? undefined : <Time at={key.revokedAt} />,
-          "Replaced by":
-            key.rolledTo === undefined ? undefined : (
-              <a href={pathOf(viewer, `/keys/${key.rolledTo}`)}>
-                <code>{key.rolledTo}</code>
-              </a>
-            )
-        }}
-      />
-      <p>
-        <a href={`${pathOf(viewer, "/requests")}?key=${key.id}`}>Its requests</a>
-      </p>
-    </section>
-    {mayAs(viewer.role, "admin") && isWorking(key, now) ? (
-      <KeyActions of={key} viewer={viewer} terms={terms} roll={roll} />
-    ) : null}
-  </>
-)
-
-const KeyActions = ({ of: key, roll, terms, viewer }: Omit<OneKeyProps, "now">) => {
+const KeyActions = ({ of: key, roll, terms, viewer }: KeyActionsProps) => {
   const path = `/keys/${key.id}`
   return (
     <>
@@ -310,19 +275,45 @@ const termsOf = ({ ips, perHour, perMinute }: ApiKey): FormState =>
 /** The id of the new key is drawn with the form: one that is sent twice rolls once, and says so. */
 const blankRoll = () => blank("roll", { overlap: `${defaultOverlapHours}h`, to: newApiKeyId() })
 
-const keyPage = (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blankRoll()) =>
-  Effect.map(Clock.currentTimeMillis, (now) =>
-    framedReply(
-      viewer,
-      { section: "/keys", title: key.name },
-      <>
-        {isWorking(key, now) && key.rolledTo === undefined ? null : <Unplaced of={roll.problems} />}
-        {isWorking(key, now) ? null : <Unplaced of={terms.problems} />}
-        <OneKey viewer={viewer} of={key} now={now} terms={terms} roll={roll} />
-      </>,
-      terms.problems.length + roll.problems.length > 0 ? 422 : 200
-    )
+const keyPage = Effect.fnUntraced(function* (viewer: Viewer, key: ApiKey, terms = termsOf(key), roll = blankRoll()) {
+  const now = yield* Clock.currentTimeMillis
+  const works = isWorking(key, now)
+  return framedReply(
+    viewer,
+    { section: "/keys", title: key.name },
+    <>
+      {works && key.rolledTo === undefined ? null : <Unplaced of={roll.problems} />}
+      {works ? null : <Unplaced of={terms.problems} />}
+      <section class="card">
+        <Facts
+          of={{
+            Status: <Status of={stateOf(key, now)} />,
+            Key: <code>{shortKey(key)}</code>,
+            Identifier: <code>{key.id}</code>,
+            "Last used": <LastUse of={key} />,
+            "May do": permissionsOf(key),
+            "From addresses": key.ips.length === 0 ? "everywhere" : key.ips.join(", "),
+            Limits: limitsOf(key),
+            Created: <Time at={key.createdAt} />,
+            Ends: key.expiresAt === undefined ? undefined : <Time at={key.expiresAt} />,
+            Revoked: key.revokedAt === undefined ? undefined : <Time at={key.revokedAt} />,
+            "Replaced by":
+              key.rolledTo === undefined ? undefined : (
+                <a href={pathOf(viewer, `/keys/${key.rolledTo}`)}>
+                  <code>{key.rolledTo}</code>
+                </a>
+              )
+          }}
+        />
+        <p>
+          <a href={`${pathOf(viewer, "/requests")}?key=${key.id}`}>Its requests</a>
+        </p>
+      </section>
+      {mayAs(viewer.role, "admin") && works ? <KeyActions of={key} viewer={viewer} terms={terms} roll={roll} /> : null}
+    </>,
+    terms.problems.length + roll.problems.length > 0 ? 422 : 200
   )
+})
 
 const ofKey = aboutOne("/keys", "key", (viewer, id) => Effect.flatMap(Keys, (keys) => keys.find(viewer.owner, id)))
 

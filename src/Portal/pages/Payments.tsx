@@ -28,7 +28,7 @@ import { type Db, Reader } from "../../Sql.ts"
 import { framedReply, listed, notListed } from "../answers.tsx"
 import { ChainFilter, Chips, FilterProblems, Filters, type FormState, Hidden, TextField } from "../components/Form.tsx"
 import { type Column, Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Time } from "../components/values.tsx"
+import { Chain, countText, fiatText, Money, Time } from "../components/values.tsx"
 import { otherModeOf } from "../Frame.tsx"
 import { givenOf, namedIn, pageSize, withQuery } from "../fields.ts"
 import { countStates, filterOfState, isState, mostOfState, paymentStates } from "../PaymentStatesRepo.ts"
@@ -164,7 +164,6 @@ interface PaymentFiltersProps {
 const PaymentFilters = ({ counts, of, viewer }: PaymentFiltersProps) => {
   const path = pathOf(viewer, "/payments")
   const parameters = filtersIn(of.typed)
-  const countText = (count: number) => (count < mostOfState ? String(count) : `${mostOfState - 1}+`)
   const typed = ["chain", "createdAfter", "createdBefore"]
   return (
     <>
@@ -176,7 +175,9 @@ const PaymentFilters = ({ counts, of, viewer }: PaymentFiltersProps) => {
             state,
             namedIn<{ readonly text: string }>(paymentStates, state)?.text ?? state,
             // They are of all payments: with another filter the list has fewer.
-            filterNames.some((name) => name !== "status" && parameters[name]) ? undefined : countText(count)
+            filterNames.some((name) => name !== "status" && parameters[name])
+              ? undefined
+              : countText(count, mostOfState)
           ])}
         chosen={parameters.status ?? ""}
         hrefOf={(status) => withQuery(path, { ...parameters, status })}

@@ -15,10 +15,10 @@ import {
   Select,
   TextField
 } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { CopyField, CopyText, Notice, Status, Time } from "../components/values.tsx"
+import { Facts } from "../components/Table.tsx"
+import { CopyField, countText, Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import type { Viewer } from "../Viewer.ts"
 
 export interface NewSecretProps {
   readonly label: string
@@ -57,46 +57,19 @@ export const NewSecret = ({ formerUntil, href, isFirst = false, label, onward, s
   </>
 )
 
-/** How many, where no more than a limit are counted. */
-export const countText = (count: number): string => (count < countLimit ? String(count) : `${countLimit} or more`)
-
-interface SeenEndpoint {
-  readonly endpoint: Endpoint
-  readonly health: EndpointHealth
-}
-
 const stateOf = ({ deliveredAt, failing }: EndpointHealth) =>
-  failing > 0 ? `${countText(failing)} failing` : deliveredAt === undefined ? "no event delivered yet" : "healthy"
+  failing > 0
+    ? `${countText(failing, countLimit)} failing`
+    : deliveredAt === undefined
+      ? "no event delivered yet"
+      : "healthy"
 
-const State = ({ of }: { readonly of: EndpointHealth }) => (
+export const EndpointState = ({ of }: { readonly of: EndpointHealth }) => (
   <Status of={stateOf(of)} tone={of.failing > 0 ? "bad" : of.deliveredAt === undefined ? "neutral" : "good"} />
 )
 
-const LastDelivery = ({ of: { deliveredAt } }: { readonly of: EndpointHealth }) =>
+export const LastDelivery = ({ of: { deliveredAt } }: { readonly of: EndpointHealth }) =>
   deliveredAt === undefined ? <>never</> : <Time at={deliveredAt} />
-
-export const EndpointTable = ({
-  seen,
-  viewer
-}: {
-  readonly seen: ReadonlyArray<SeenEndpoint>
-  readonly viewer: Viewer
-}) => (
-  <Table
-    caption="Webhook endpoints"
-    rows={seen}
-    keyOf={({ endpoint }) => endpoint.id}
-    hrefOf={({ endpoint }) => pathOf(viewer, `/webhooks/${endpoint.id}`)}
-    empty="No endpoint yet. An endpoint is an address of your server that gets each event, signed."
-    columns={[
-      { name: "URL", cell: ({ endpoint }) => endpoint.url },
-      { name: "Status", cell: ({ health }) => <State of={health} /> },
-      { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
-      { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting) },
-      { name: "Events", cell: ({ endpoint }) => endpoint.events.join(", ") }
-    ]}
-  />
-)
 
 export const endpointLabels = {
   url: "URL",
@@ -159,7 +132,7 @@ export const RotationForm = ({ children, ...form }: PostFormProps) => (
 export type TestOutcome = typeof sendTestDelivery.output.Type
 
 /** What came of a test: the exact status and the start of the answer. */
-const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer: Viewer }) => {
+export const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer: Viewer }) => {
   const arrived = of.status !== undefined && of.status >= 200 && of.status < 300
   return (
     <Notice tone={arrived ? "good" : "bad"} isAnswer>
@@ -180,51 +153,15 @@ const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly viewer:
   )
 }
 
-interface OneEndpointProps {
+interface EndpointActionsProps {
   readonly viewer: Viewer
-  readonly seen: SeenEndpoint
+  readonly endpoint: Endpoint
   readonly target: FormState
   readonly rotation: FormState
-  readonly tested: TestOutcome | undefined
-  /** Unix milliseconds; undefined where one secret signs. */
-  readonly formerUntil: number | undefined
 }
 
-/** One endpoint, and for an admin what can be done with it. */
-export const OneEndpoint = ({ formerUntil, rotation, seen, target, tested, viewer }: OneEndpointProps) => {
-  const { endpoint, health } = seen
-  return (
-    <>
-      {tested === undefined ? null : <TestResult of={tested} viewer={viewer} />}
-      <section class="card">
-        <Facts
-          of={{
-            URL: endpoint.url,
-            Identifier: <CopyText text={endpoint.id} />,
-            Status: <State of={health} />,
-            "Last delivered": <LastDelivery of={health} />,
-            "Waiting for an attempt": countText(health.waiting),
-            Events: endpoint.events.join(", "),
-            Added: <Time at={endpoint.createdAt} />,
-            "The former secret signs until": formerUntil === undefined ? undefined : <Time at={formerUntil} />
-          }}
-        />
-        <p>
-          <a href={`${pathOf(viewer, "/deliveries")}?endpoint=${endpoint.id}`}>Its deliveries</a>
-        </p>
-      </section>
-      {mayAs(viewer.role, "admin") ? (
-        <EndpointActions viewer={viewer} endpoint={endpoint} target={target} rotation={rotation} />
-      ) : null}
-    </>
-  )
-}
-
-interface EndpointActionsProps extends Pick<OneEndpointProps, "viewer" | "target" | "rotation"> {
-  readonly endpoint: Endpoint
-}
-
-const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActionsProps) => {
+/** What an admin can do with an endpoint. */
+export const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActionsProps) => {
   const path = `/webhooks/${endpoint.id}`
   return (
     <>

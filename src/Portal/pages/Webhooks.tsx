@@ -20,7 +20,7 @@ import {
   deleteEndpoint,
   registerEndpoint
 } from "../../Webhooks/endpointOperations.ts"
-import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
+import { countLimit, healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { rotateSecret } from "../../Webhooks/secretOperations.ts"
@@ -30,22 +30,23 @@ import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"
 import { aboutOne, act, confirmation, framedReply, missing } from "../answers.tsx"
 import { blank, type FormState, Hidden, PostForm } from "../components/Form.tsx"
-import { Facts } from "../components/Table.tsx"
-import { Notice, Time, utcText } from "../components/values.tsx"
+import { Facts, Table } from "../components/Table.tsx"
+import { CopyText, countText, Notice, Time, utcText } from "../components/values.tsx"
 import { textOf, withQuery } from "../fields.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, type Viewer } from "../Viewer.ts"
 import {
-  countText,
-  EndpointTable,
+  EndpointActions,
+  EndpointState,
   endpointLabels,
+  LastDelivery,
   NewSecret,
   type NewSecretProps,
-  OneEndpoint,
   RotationForm,
   SecretField,
   TargetFields,
-  type TestOutcome
+  type TestOutcome,
+  TestResult
 } from "./WebhookViews.tsx"
 
 type Needs = Accounts | DeliveryClient | Reader | Settings | SigningKeys | Webhooks | Writer
@@ -137,13 +138,13 @@ const rotateDefault: PortalHandler<Needs> = (viewer, { form }) =>
     on: rotationRefusals
   })
 
-const seenOf = Effect.fnUntraced(function* (endpoint: Endpoint) {
-  return { endpoint, health: yield* healthOf(yield* Reader, endpoint.id) }
-})
-
 const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query }) {
-  const webhooks = yield* Webhooks
-  const seen = yield* Effect.forEach(yield* webhooks.list(viewer.owner), seenOf, { concurrency: 1 })
+  const reader = yield* Reader
+  const seen = yield* Effect.forEach(
+    yield* (yield* Webhooks).list(viewer.owner),
+    (endpoint) => Effect.map(healthOf(reader, endpoint.id), (health) => ({ endpoint, health })),
+    { concurrency: 1 }
+  )
   const cancelled = query.get("cancelled") ?? ""
   const action = mayAs(viewer.role, "admin")
     ? { href: pathOf(viewer, "/webhooks/new"), text: "Add an endpoint" }
@@ -157,7 +158,20 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
           <p>The endpoint is deleted. Deliveries that were cancelled with it: {cancelled}.</p>
         </Notice>
       ) : null}
-      <EndpointTable viewer={viewer} seen={seen} />
+      <Table
+        caption="Webhook endpoints"
+        rows={seen}
+        keyOf={({ endpoint }) => endpoint.id}
+        hrefOf={({ endpoint }) => pathOf(viewer, `/webhooks/${endpoint.id}`)}
+        empty="No endpoint yet. An endpoint is an address of your server that gets each event, signed."
+        columns={[
+          { name: "URL", cell: ({ endpoint }) => endpoint.url },
+          { name: "Status", cell: ({ health }) => <EndpointState of={health} /> },
+          { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
+          { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting, countLimit) },
+          { name: "Events", cell: ({ endpoint }) => endpoint.events.join(", ") }
+        ]}
+      />
       <p>
         <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments’ own webhook URLs</a>
       </p>
@@ -244,21 +258,36 @@ const endpointPage = Effect.fnUntraced(function* (
   endpoint: Endpoint,
   { rotation, target, tested }: Forms = {}
 ) {
-  const pair = yield* EndpointsRepo.sealedPair(yield* Reader, endpoint.id)
+  const reader = yield* Reader
+  const pair = yield* EndpointsRepo.sealedPair(reader, endpoint.id)
   const formerUntil = pair?.previous_until ?? 0
   const now = yield* Clock.currentTimeMillis
-  const seen = yield* seenOf(endpoint)
+  const health = yield* healthOf(reader, endpoint.id)
+  const forms = { target: target ?? targetOf(endpoint), rotation: rotationOf(markOf(pair), rotation) }
   return framedReply(
     viewer,
     { section: "/webhooks", title: "Webhook endpoint" },
-    <OneEndpoint
-      viewer={viewer}
-      seen={seen}
-      target={target ?? targetOf(endpoint)}
-      rotation={rotationOf(markOf(pair), rotation)}
-      tested={tested}
-      formerUntil={formerUntil > now ? formerUntil : undefined}
-    />,
+    <>
+      {tested === undefined ? null : <TestResult of={tested} viewer={viewer} />}
+      <section class="card">
+        <Facts
+          of={{
+            URL: endpoint.url,
+            Identifier: <CopyText text={endpoint.id} />,
+            Status: <EndpointState of={health} />,
+            "Last delivered": <LastDelivery of={health} />,
+            "Waiting for an attempt": countText(health.waiting, countLimit),
+            Events: endpoint.events.join(", "),
+            Added: <Time at={endpoint.createdAt} />,
+            "The former secret signs until": formerUntil > now ? <Time at={formerUntil} /> : undefined
+          }}
+        />
+        <p>
+          <a href={`${pathOf(viewer, "/deliveries")}?endpoint=${endpoint.id}`}>Its deliveries</a>
+        </p>
+      </section>
+      {mayAs(viewer.role, "admin") ? <EndpointActions viewer={viewer} endpoint={endpoint} {...forms} /> : null}
+    </>,
     target === undefined && rotation === undefined ? 200 : 422
   )
 })
@@ -324,7 +353,7 @@ const confirmDeletion = ofEndpoint((viewer, endpoint) =>
           <p>
             {count === 0
               ? "No delivery is waiting: none would be cancelled."
-              : `${countText(count)} ${count === 1 ? "delivery has" : "deliveries have"} not arrived yet, and would be cancelled. Each can be sent to another endpoint later.`}
+              : `${countText(count, countLimit)} ${count === 1 ? "delivery has" : "deliveries have"} not arrived yet, and would be cancelled. Each can be sent to another endpoint later.`}
           </p>
         </Notice>
       </>

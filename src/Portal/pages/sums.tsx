@@ -1,9 +1,15 @@
-/** What came in, as cards and charts. */
+/**
+ * What came in, summed up and shown as cards and charts: the income, by the ledger, of the last 30 days and of as many before,
+ * and what became of the payments that were created; by days of the account's time zone. Both are read by their indexes, some
+ * at a time, with a turn of the event loop in between, and summed exactly. Of each at most `mostCounted` are read: `since` says
+ * how far they go. Charts are SVG made on the server, each with its numbers as a table behind it.
+ */
 
 import { DateTime, Effect } from "effect"
 import type { ComponentChildren } from "preact"
 import { eachIncome } from "../../Books/BooksRepo.ts"
 import type { Owner } from "../../Domain/Account.ts"
+import type { ChainName } from "../../Domain/Chain.ts"
 import type { Fiat, NetworkTokens } from "../../Domain/Currency.ts"
 import { addRow, type LedgerSums, noSums, worthText } from "../../Domain/LedgerRow.ts"
 import { betweenParts } from "../../Http/parts.ts"
@@ -208,21 +214,30 @@ const worthOf = ({ income, sums }: LedgerSums): string => {
   return sums.length === 0 ? "Nothing yet" : "Worth not known"
 }
 
-const Tokens = ({ of: { sums } }: { readonly of: LedgerSums }) =>
-  sums.length === 0 ? (
+interface OfToken {
+  readonly chain: ChainName
+  readonly currency: string
+  readonly decimals: number | undefined
+  readonly amount: bigint
+}
+
+/** Amounts by token, in an order that does not change with them. */
+export const Tokens = ({ of }: { readonly of: ReadonlyArray<OfToken> }) =>
+  of.length === 0 ? (
     <>–</>
   ) : (
     <ul>
-      {/* In an order that does not change with the rows. */}
-      {[...sums]
-        .sort((a, b) => (`${a.currency} ${a.chain}` < `${b.currency} ${b.chain}` ? -1 : 1))
-        .map(({ chain, currency, decimals, income }) => (
+      {of
+        .toSorted((a, b) => (`${a.currency} ${a.chain}` < `${b.currency} ${b.chain}` ? -1 : 1))
+        .map(({ amount, chain, currency, decimals }) => (
           <li key={`${chain} ${currency} ${decimals}`}>
-            <Money amount={income} currency={currency} decimals={decimals} /> <Chain of={chain} />
+            <Money amount={amount} currency={currency} decimals={decimals} /> <Chain of={chain} />
           </li>
         ))}
     </ul>
   )
+
+const tokensIn = ({ sums }: LedgerSums) => sums.map((sum) => ({ ...sum, amount: sum.income }))
 
 const Unknown = ({ of }: { readonly of: LedgerSums }) =>
   of.unknown === 0 || of.income.size === 0 ? null : (
@@ -242,7 +257,7 @@ export const IncomeOf = ({ of, since }: { readonly of: LedgerSums; readonly sinc
   <section class="card">
     <p class="big">{worthOf(of)}</p>
     <Unknown of={of} />
-    <Tokens of={of} />
+    <Tokens of={tokensIn(of)} />
     <Cut since={since} />
   </section>
 )
@@ -297,7 +312,7 @@ export const IncomeFigure = ({ before, currency, name, of, than }: IncomeProps) 
     {of.sums.length === 0 ? null : (
       <details>
         <summary>By token</summary>
-        <Tokens of={of} />
+        <Tokens of={tokensIn(of)} />
       </details>
     )}
   </Figure>
@@ -363,7 +378,7 @@ export const Charts = ({ currency, overview: { all, days }, timezone }: ChartsPr
             days={days}
             name={name}
             columns={[
-              { name: "By token", numeric: true, cell: ({ income }) => <Tokens of={income} /> },
+              { name: "By token", numeric: true, cell: ({ income }) => <Tokens of={tokensIn(income)} /> },
               { name: "Worth", numeric: true, cell: ({ income }) => worthOf(income) }
             ]}
           />
