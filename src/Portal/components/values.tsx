@@ -3,7 +3,6 @@ import type { ComponentChildren } from "preact"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import { type ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { type Fiat, formatAmount } from "../../Domain/Currency.ts"
-import { isLess } from "../../Domain/Quote.ts"
 import { iso } from "../../lib/moment.ts"
 import { explorerUrl } from "../../Pages/explorers.ts"
 import { Disc, Mark } from "../../Pages/marks.tsx"
@@ -59,9 +58,6 @@ export const countText = (count: number, most: number): string => (count < most 
 /** A decimal of a fiat currency as people write it: `$1,234.50`. */
 export const fiatText = (amount: string, currency: Fiat = "USD"): string =>
   new Intl.NumberFormat("en-US", { style: "currency", currency }).format(amount as `${number}`)
-
-/** Whether an amount in base units was more likely meant in whole tokens, by its worth in USD. */
-export const isTiny = (worth: string | undefined): boolean => worth !== undefined && isLess(worth, "0.01")
 
 interface MoneyProps {
   /** Base units. */

@@ -1,4 +1,4 @@
-/** What the pages of deliveries show: lists, one delivery with its attempts, the progress of a range. */
+/** What the pages of deliveries have in common: which are selected and by which form, their list, an attempt. */
 
 import { Schema } from "effect"
 import type { DeliveryFilter } from "../../Domain/DeliveryObject.ts"

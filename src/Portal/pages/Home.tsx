@@ -12,6 +12,7 @@ import { chainTraits } from "../../Domain/Chain.ts"
 import { decimalsOf, decimalsOn, wholeTokens } from "../../Domain/Currency.ts"
 import type { PaymentException } from "../../Domain/Exception.ts"
 import type { Payment } from "../../Domain/Payment.ts"
+import { isLess } from "../../Domain/Quote.ts"
 import type { Shop } from "../../Domain/Shop.ts"
 import { bytesText } from "../../lib/quantities.ts"
 import { Mark } from "../../Pages/marks.tsx"
@@ -26,7 +27,7 @@ import { type FailingTarget, failingTargets } from "../../Webhooks/queue/Deliver
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { framedReply } from "../answers.tsx"
 import { Table } from "../components/Table.tsx"
-import { countText, fiatText, isTiny, Notice } from "../components/values.tsx"
+import { countText, fiatText, Notice } from "../components/values.tsx"
 import { type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, mostInBadge, type Viewer } from "../Viewer.ts"
 import { ExceptionAmount, kindWords } from "./exceptionView.tsx"
@@ -139,6 +140,9 @@ const Waiting = ({ networks, of, price }: WaitingProps) => {
     </Figure>
   )
 }
+
+/** Whether an amount in base units was more likely meant in whole tokens, by its worth in USD. */
+const isTiny = (worth: string | undefined): boolean => worth !== undefined && isLess(worth, "0.01")
 
 /** Payments that are shown, and those that are looked at for amounts that were meant in whole tokens. */
 const mostNewest = 5

@@ -1,4 +1,4 @@
-/** What the pages of webhook endpoints show: a list, one endpoint, the forms. */
+/** What the pages of webhook endpoints show: a new secret, the state of one, the forms, what came of a test. */
 
 import { Redacted } from "effect"
 import { EventKind } from "../../Domain/Event.ts"
