@@ -105,21 +105,6 @@ liveTest("payments accept and refunded: one exception alone, by its own ID, and 
   expect(other).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("exc_1 was accepted at") })
 })
 
-liveTest("payments refunded: closed, and nothing to do the second time", function* () {
-  const { json, tilld } = yield* withRows
-  expect(yield* json("payments", "refunded", paymentId(1))).toMatchObject({
-    payment: { status: "expired" },
-    exceptions: [{ ...open, resolution: "refunded" }]
-  })
-  expect(yield* json("payments", "exceptions")).toEqual([])
-  const again = yield* tilld("payments", "refunded", paymentId(1), "--json")
-  expect(again).toMatchObject({
-    code: 1,
-    stdout: "",
-    stderr: expect.stringContaining("can be sent back: what came was sent back")
-  })
-})
-
 liveTest(
   "payments refunded: part of it by its amount, the rest by its exception, named later, dropped and listed",
   function* () {

@@ -288,40 +288,6 @@ liveSuite(app, "exceptions over HTTP", (test, it) => {
     })
   )
 
-  test("money without a transaction needs one that is proven", function* () {
-    const mine = yield* shop
-    const payment = yield* mine.payment(1)
-    yield* expire(payment)
-    yield* pay(payment, 5n, { position: "unattributed", txHash: undefined, currency: "ETH" })
-    const [exception] = (yield* mine.list()).body.data
-    expect(exception).not.toHaveProperty("txHash")
-    const without = yield* mine.resolve(exception.id, { action: "accept" })
-    const txHash = `must be given: the transaction that paid ${payment.id} is not known`
-    expect([without.status, problemsIn(without)]).toEqual([400, { txHash }])
-    // This chain has no reachable node.
-    const unproven = yield* mine.resolve(exception.id, { action: "accept", txHash: hash(1) })
-    expect([unproven.status, unproven.body.error.code]).toEqual([422, "TRANSACTION_NOT_PROVEN"])
-    expect(unproven.body.error.message).toContain("could not be asked")
-    expect((yield* mine.list("?status=open")).body.data).toHaveLength(1)
-  })
-
-  test("money that a reorg removed cannot be sent back", function* () {
-    const mine = yield* shop
-    const payment = yield* mine.payment(1)
-    yield* execute(
-      `UPDATE payments SET status = 'failed', failure_reason = 'reorged', ended_at = 9, confirmed_at = 8, tx_hash = ?
-       WHERE id = ?`,
-      [hash(77), payment.id]
-    )
-    yield* pay(payment, 50n)
-    const [exception] = (yield* mine.list("?kind=reorged")).body.data
-    const refused = yield* mine.resolve(exception.id, { action: "refund" })
-    expect([refused.status, refused.body.error.code]).toEqual([409, "NOTHING_TO_REFUND"])
-    const accepted = yield* mine.resolve(exception.id, { action: "accept" })
-    expect(accepted.body).toMatchObject({ kind: "reorged", resolution: "accepted" })
-    expect((yield* mine.show(payment.id)).status).toBe("failed")
-  })
-
   test("no one sees or decides what belongs to another account or the other mode", function* () {
     const mine = yield* shop
     const { exception } = yield* late(mine, 1)

@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
-import { AccountId, type PaymentId } from "../../../src/Domain/Ids.ts"
+import type { PaymentId } from "../../../src/Domain/Ids.ts"
 import { accept } from "../../../src/Payments/decisions/accept.ts"
 import { noteRefund } from "../../../src/Payments/decisions/refund.ts"
 import * as Exceptions from "../../../src/Payments/ExceptionsRepo.ts"
@@ -306,19 +306,6 @@ test("accept: of an exception that was sent back in part, the rest is what the p
   yield* accept(one.id, owner, {})
   yield* scanTo(end + 9)
   yield* stands(id, "confirmed 500 0xt120", "accepted underpaid 500")
-})
-
-test("an exception of another account, or of the other mode, is unknown to its owner, and nothing of it changes", function* () {
-  const { id, one } = yield* shortBy
-  for (const other of [
-    { ...owner, mode: "live" as const },
-    { ...owner, account: AccountId.make("other") }
-  ]) {
-    expect(yield* accept(one.id, other, {})).toBeUndefined()
-    expect(yield* noteRefund(one.id, other, {})).toBeUndefined()
-  }
-  expect(yield* accept("exc_none", undefined, {})).toBeUndefined()
-  expect(yield* exceptionOf(id)).toEqual(one)
 })
 
 test("only the operator decides on money of a lost payment, of which a part may be sent back", function* () {
