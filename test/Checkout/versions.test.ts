@@ -55,7 +55,6 @@ const follow = Effect.gen(function* () {
     shown: Effect.flatMap(read.find(token), (now) =>
       now?.payment === undefined ? expect.fail("no payment") : read.view(now)
     ),
-    versions,
     open,
     change,
     publish,
@@ -90,14 +89,6 @@ test("an event of another payment wakes no reader, and a keep-alive comes every 
   expect(yield* waiting).toBe(0)
   yield* TestClock.adjust("1 millis")
   expect(yield* next).toBe(keepAlive)
-})
-
-test("of streams opened together, those beyond the limit end without data", function* () {
-  const { next, versions } = yield* follow
-  yield* next
-  for (const _ of [2, 3]) yield* Effect.forkScoped(Stream.runDrain(versions))
-  yield* Effect.yieldNow()
-  expect(Array.from(yield* Stream.runCollect(Stream.take(versions, 1)))).toEqual([])
 })
 
 test("time that is over shows with the next look, without an event", function* () {
