@@ -59,7 +59,8 @@ const objects: ReadonlyMap<string, string> = new Map([
   ["pay", "?"],
   ["exc", "(SELECT payment_id FROM exceptions WHERE id = ?)"],
   ["ref", "(SELECT payment_id FROM refunds WHERE id = ?)"],
-  ["quote", "(SELECT id FROM payments WHERE quote_id = ?)"]
+  ["quote", "(SELECT id FROM payments WHERE quote_id = ?)"],
+  ["inv", "(SELECT payment_id FROM invoices WHERE id = ?)"]
 ])
 
 /** The condition for the payment of an object; undefined for a text that names none. */
@@ -69,7 +70,11 @@ const ofObject = (text: string): SqlCondition | undefined => {
   if (found !== undefined) return [`id = ${found}`, text]
   const [, token = text] = /^https?:\/\/\S+\/pay\/([A-Za-z0-9_-]{30})(?:[/?#]|$)/.exec(text) ?? []
   return Schema.is(CheckoutToken)(token)
-    ? ["id = (SELECT id FROM payments WHERE checkout_token = ?)", token]
+    ? [
+        `id IN (SELECT id FROM payments WHERE checkout_token = ? UNION SELECT payment_id FROM invoices WHERE checkout_token = ?)`,
+        token,
+        token
+      ]
     : undefined
 }
 

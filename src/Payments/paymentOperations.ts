@@ -94,7 +94,7 @@ export const showPayment = operation({
   input: {
     of: withFlag(Schema.String, {
       about:
-        "Its id, pay_…, or that of its quote, exception or refund, its address or checkout link, the hash of a transaction that paid it, or the merchant's reference",
+        "Its id, pay_…, or that of its invoice, quote, exception or refund, its address or checkout link, the hash of a transaction that paid it, or the merchant's reference",
       value: "PAYMENT",
       isArgument: true
     }),

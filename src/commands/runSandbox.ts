@@ -30,10 +30,9 @@ import { UsageError } from "./options.ts"
 /** A local chain that the daemon watches. */
 interface RunningChain extends LocalChain {
   readonly name: ChainName
-  readonly confirmations: number
 }
 
-type ShownChain = Pick<RunningChain, "name" | "url" | "chainId" | "tokens" | "confirmations">
+type ShownChain = Pick<RunningChain, "name" | "url" | "chainId" | "tokens">
 
 /** A sandbox that is up. */
 export interface Sandbox {
@@ -60,24 +59,22 @@ const describe = ({ chainId, name, tokens, url }: ShownChain): string => {
   return `  ${name.padEnd(10)}${url}   chain id ${chainId}   ${taken}${quoted}`
 }
 
-/** Shell commands that create a payment, pay it and show its end. */
-const example = (
-  { apiKey, program, url }: Sandbox,
-  chain: ShownChain
-): string => `Create a payment of 25 USDC on ${chain.name}:
+/** Shell commands that create an invoice, pay it and show its end. */
+const example = ({ apiKey, program, url }: Sandbox): string => `Ask for 25.00 EUR:
 
-  curl -sS ${url}/v1/payments \\
+  curl -sS ${url}/v1/invoices \\
     -H 'X-API-Key: ${apiKey}' \\
     -H 'Content-Type: application/json' \\
-    -d '{"merchantRef":"order-1","amount":"25000000","currency":"USDC","chain":"${chain.name}"}'
+    -d '{"merchantRef":"order-1","price":{"amount":"25.00","currency":"EUR"}}'
 
-Pay it, with the "id" of the answer; --help shows how to pay too little, too much, or with the wrong token:
+Open the "checkoutUrl" of the answer in a browser, and choose how to pay. Then pay what was chosen, with the "id" of the
+answer; --help shows how to pay too little, too much, or with the wrong token:
 
-  ${program} sandbox pay pay_…
+  ${program} sandbox pay inv_…
 
-See it confirm, ${chain.confirmations} blocks later:
+See it paid, a few blocks later:
 
-  curl -sS ${url}/v1/payments -H 'X-API-Key: ${apiKey}'
+  curl -sS ${url}/v1/invoices -H 'X-API-Key: ${apiKey}'
 `
 
 /** The running parts and their addresses. */
@@ -109,8 +106,7 @@ const look = ({ checkout, program }: Sandbox): string =>
 /** The first steps with the sandbox. */
 export const instructions = (sandbox: Sandbox): string => {
   const { certificate, key } = sandbox.certificates
-  const examples = sandbox.chains.filter(({ name }) => name === "base").map((chain) => example(sandbox, chain))
-  return `${look(sandbox)}${examples.join("")}
+  return `${look(sandbox)}${example(sandbox)}
 A webhook receiver on this machine must speak https: ${certificate} and ${key}
 are a certificate for localhost that this sandbox trusts. Ctrl-C stops everything.
 `
@@ -228,7 +224,7 @@ const startChains = Effect.fn("sandbox.startChains")(function* (settings: Settin
         started.push({ pid: local.pid, port: local.port })
         yield* remember(processes, started)
         yield* complain(`  ${chain.chain} is up (${started.length} of ${settings.chains.length})`)
-        return { name: chain.chain, confirmations: chain.confirmations, ...local }
+        return { name: chain.chain, ...local }
       }),
     { concurrency: "unbounded" }
   )

@@ -70,7 +70,9 @@ const sandboxPay = <R>(before: Effect.Effect<Option.Option<string>, never, R>) =
   Command.make(
     "pay",
     {
-      id: Args.text({ name: "ID" }).pipe(Args.withDescription("The payment, pay_…, of any account")),
+      id: Args.text({ name: "ID" }).pipe(
+        Args.withDescription("The payment, pay_…, of any account, or the invoice, inv_…, of which one was chosen")
+      ),
       config: sandboxConfig,
       part: Options.choice("part", ["half", "more"] as const).pipe(
         Options.withDescription(

@@ -94,8 +94,8 @@ liveSuite(app, "invoices", (test, it) => {
   })
 
   test("another choice cancels the payment before; the same one changes nothing", function* () {
-    const { choose, make, merchantRef } = yield* shop
-    const { id } = (yield* make()).body
+    const { call, choose, key, make, merchantRef } = yield* shop
+    const { checkoutUrl, id } = (yield* make()).body
     const first = (yield* choose(id, "USDC", "base")).body
     expect((yield* choose(id, "USDC", "base")).body).toEqual(first)
     const { payment, payments } = (yield* choose(id, "ETH", "arbitrum")).body
@@ -106,6 +106,10 @@ liveSuite(app, "invoices", (test, it) => {
     expect(yield* eventsOf({ id, payments })).toEqual([
       ...["invoice.created", "payment.created", "payment.expired", "payment.created"]
     ])
+    for (const text of [id, checkoutUrl]) {
+      const { body } = yield* call("GET", `/v1/payments?search=${encodeURIComponent(text)}`, { key })
+      expect(body.data.map((found: { id: string }) => found.id)).toEqual([payment])
+    }
   })
 
   test("money decides: seen, it can no longer be chosen again; confirmed, it is paid", function* () {

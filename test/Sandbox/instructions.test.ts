@@ -11,8 +11,8 @@ const sandbox: Sandbox = {
   apiKey: "svc_test_key",
   program: "node dist/tilld.js",
   chains: [
-    { name: "polygon", url: "http://127.0.0.1:8546", chainId: 2, confirmations: 3, tokens: { USDC, DAI } },
-    { name: "base", url: "http://127.0.0.1:8549", chainId: 5, confirmations: 3, tokens: { USDC } }
+    { name: "polygon", url: "http://127.0.0.1:8546", chainId: 2, tokens: { USDC, DAI } },
+    { name: "base", url: "http://127.0.0.1:8549", chainId: 5, tokens: { USDC } }
   ],
   certificates: { certificate: "localhost.pem", key: "localhost-key.pem" }
 }
@@ -24,6 +24,6 @@ it("the sandbox lists of each chain what payments take there, and MATIC as what 
   ])
 })
 
-it("the sandbox shows the command that pays the payment of its example", () => {
-  expect(instructions(sandbox)).toContain("\n  node dist/tilld.js sandbox pay pay_…\n")
+it("the sandbox shows the command that pays the invoice of its example", () => {
+  expect(instructions(sandbox)).toContain("\n  node dist/tilld.js sandbox pay inv_…\n")
 })
