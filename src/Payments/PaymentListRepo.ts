@@ -63,19 +63,16 @@ const objects: ReadonlyMap<string, string> = new Map([
   ["inv", "(SELECT payment_id FROM invoices WHERE id = ?)"]
 ])
 
+const ofPage = `SELECT id FROM payments WHERE checkout_token = ?
+  UNION SELECT payment_id FROM invoices WHERE checkout_token = ?`
+
 /** The condition for the payment of an object; undefined for a text that names none. */
 const ofObject = (text: string): SqlCondition | undefined => {
   const [prefix = ""] = text.split("_", 1)
   const found = objects.get(prefix)
   if (found !== undefined) return [`id = ${found}`, text]
   const [, token = text] = /^https?:\/\/\S+\/pay\/([A-Za-z0-9_-]{30})(?:[/?#]|$)/.exec(text) ?? []
-  return Schema.is(CheckoutToken)(token)
-    ? [
-        `id IN (SELECT id FROM payments WHERE checkout_token = ? UNION SELECT payment_id FROM invoices WHERE checkout_token = ?)`,
-        token,
-        token
-      ]
-    : undefined
+  return Schema.is(CheckoutToken)(token) ? [`id IN (${ofPage})`, token, token] : undefined
 }
 
 /**
