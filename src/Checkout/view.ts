@@ -124,7 +124,7 @@ export interface Ask {
 }
 
 /** The payer's receipt of what came. */
-export interface PaidReceipt {
+interface PaidReceipt {
   /** In the payment's currency: none where the shop has accepted other money. */
   readonly received: bigint
   readonly paidAt: number | undefined
@@ -145,7 +145,7 @@ export type CheckoutState =
   | { readonly kind: "expired" }
   | { readonly kind: "cancelled" }
   | { readonly kind: "failed"; readonly reason: Exclude<FailureReason, "cancelled">; readonly receipt: PaidReceipt }
-export type StateKind = CheckoutState["kind"]
+type StateKind = CheckoutState["kind"]
 
 export interface CheckoutView {
   readonly state: CheckoutState

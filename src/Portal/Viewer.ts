@@ -38,7 +38,7 @@ export interface Viewer {
 }
 
 /** Counts up to `mostInBadge`. */
-export interface Badges {
+interface Badges {
   readonly "/exceptions": number
   /** Deliveries that have failed and are tried again. */
   readonly "/deliveries": number

@@ -58,7 +58,7 @@ const command = ({ account, name, role }: Person): string =>
   ].join(" ")
 
 /** What a proof is asked for: what is about to be done, and where. */
-export interface ProofFor {
+interface ProofFor {
   readonly to: string
   readonly owner: Owner
 }

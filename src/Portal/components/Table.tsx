@@ -15,7 +15,7 @@ export interface Column<Row> {
   readonly leads?: boolean
 }
 
-export interface TableProps<Row> {
+interface TableProps<Row> {
   readonly caption: string
   readonly columns: ReadonlyArray<Column<Row>>
   /** Undefined: nothing is shown. */
@@ -75,7 +75,7 @@ export const Table = <Row,>({ caption, columns, empty, hrefOf, keyOf, rows }: Ta
   )
 }
 
-export interface PagingProps {
+interface PagingProps {
   /** The list's first page; undefined on that page. */
   readonly first?: string | undefined
   /** The next page; undefined on the last one. */

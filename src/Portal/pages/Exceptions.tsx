@@ -125,14 +125,13 @@ const ownersOwn = ({ owner: { account, mode } }: Viewer, id: string) =>
 
 const ofException = aboutOne(section, "exception", ownersOwn)
 
-interface Said {
-  readonly refused?: Refused
-  readonly status?: number
-}
-
-const page = Effect.fnUntraced(function* (viewer: Viewer, exception: PaymentException, said: Said) {
+const page = Effect.fnUntraced(function* (
+  viewer: Viewer,
+  exception: PaymentException,
+  refused?: Refused,
+  status?: number
+) {
   const { chains } = yield* Settings
-  const { refused } = said
   const payment = exception.payment && (yield* paymentById(yield* Reader, exception.payment))
   const canDecide = exception.status === "open" && mayAs(viewer.role, "admin")
   return framedReply(
@@ -148,7 +147,7 @@ const page = Effect.fnUntraced(function* (viewer: Viewer, exception: PaymentExce
         </>
       ) : null}
     </>,
-    said.status
+    status
   )
 })
 
@@ -158,13 +157,12 @@ const mustTick = [{ path: "confirmed", message: "must be ticked: the decision is
 
 const decided = (action: Action) =>
   ofException<Deciding>((viewer, found, form) =>
-    Effect.gen(function* () {
-      const { chains } = yield* Settings
+    Effect.flatMap(Settings, ({ chains }) => {
       const { id } = found
       const { confirmed, ...typed } = givenOf(form)
       const body = bodyOfForm(ResolveBody, { ...typed, action }, decimalsOfException(chains, found) ?? 0)
       const isConfirmed = action !== "accept" || confirmed === "yes"
-      return yield* actOn(
+      return actOn(
         viewer,
         isConfirmed ? body : Either.left(mustTick),
         (input, { actor }) => decide(actor, viewer.owner, id, input),
@@ -174,7 +172,7 @@ const decided = (action: Action) =>
             Effect.gen(function* () {
               // As it is now: somebody else may have decided meanwhile.
               const now = (yield* ownersOwn(viewer, id)) ?? found
-              return yield* page(viewer, now, { refused: { action, state: { typed: form, problems } }, status })
+              return yield* page(viewer, now, { action, state: { typed: form, problems } }, status)
             })
         }
       )
@@ -186,7 +184,7 @@ export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding | Secrets>> = [
   pageRoute(
     "/exceptions/:id",
     "viewer",
-    ofException((viewer, exception) => page(viewer, exception, {}))
+    ofException((viewer, exception) => page(viewer, exception))
   ),
   formRoute("/exceptions/:id/accept", "admin", decided("accept"), proofTo("accept the money of an exception")),
   formRoute("/exceptions/:id/refund", "admin", decided("refund"), proofTo("record a refund"))

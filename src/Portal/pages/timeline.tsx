@@ -31,7 +31,7 @@ const chainOf = ({ chains }: TimelineContext, network: Network) =>
   chains.find((one) => networkKey(one) === networkKey(network))
 
 /** `7 of 12 confirmations`, and only their number once there are enough. */
-export const confirmationsText = (block: number, head: number | undefined, needed: number | undefined): string => {
+const confirmationsText = (block: number, head: number | undefined, needed: number | undefined): string => {
   if (head === undefined) return `block ${block}`
   const count = Math.max(0, head - block + 1)
   return needed !== undefined && count < needed
