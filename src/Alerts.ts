@@ -4,14 +4,13 @@
  * is kept in memory, so that the alert about the store arrives too. `main` runs the worker.
  */
 
-import { Clock, Context, Effect, Layer, type Redacted } from "effect"
-import * as AlertsRepo from "./Alerts/AlertsRepo.ts"
-import { type AlertMessage, type AlertState, attempted, dueOf, look } from "./Alerts/alertState.ts"
+import { Clock, Context, Effect, Either, Layer, type Redacted, Schema } from "effect"
+import { type AlertMessage, AlertState, attempted, dueOf, look, nothingSeen } from "./Alerts/alertState.ts"
 import { makeConditions } from "./Alerts/conditions.ts"
 import { makeHttpClient } from "./lib/httpClient.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
-import { Reader, Writer } from "./Sql.ts"
+import { type Db, execute, oneValue, Reader, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
 import { signatureHeaders, signingKey } from "./Webhooks/signature.ts"
@@ -92,10 +91,10 @@ export class Alerts extends Context.Tag("tilld/Alerts")<
 
       /** Stores what has changed. A later round stores what this one could not. */
       const save = Effect.fnUntraced(function* (state: AlertState) {
-        const text = AlertsRepo.encoded(state)
+        const text = encodedAlerts(state)
         if (text === stored) return
         yield* Effect.ignore(
-          Effect.map(writer.write(AlertsRepo.write(text)), () => {
+          Effect.map(writer.write(writeAlerts(text)), () => {
             stored = text
           })
         )
@@ -113,7 +112,7 @@ export class Alerts extends Context.Tag("tilld/Alerts")<
       })
 
       return {
-        run: Effect.orDie(AlertsRepo.read(reader)).pipe(
+        run: Effect.orDie(readAlerts(reader)).pipe(
           Effect.flatMap((state) =>
             Effect.iterate(state, {
               while: (_: AlertState) => true,
@@ -127,3 +126,20 @@ export class Alerts extends Context.Tag("tilld/Alerts")<
     })
   )
 }
+
+const Stored = Schema.parseJson(AlertState)
+const decode = Schema.decodeUnknownEither(Stored)
+const encode = Schema.encodeSync(Stored)
+
+/** The stored state: nothing where there is none, or where another version has written it. */
+export const readAlerts = (db: Db) =>
+  Effect.map(
+    oneValue<string>(db, "SELECT state FROM alerts WHERE id = 1"),
+    (state): AlertState => Either.getOrElse(decode(state), () => nothingSeen)
+  )
+
+/** What is stored. After a restart, conditions that are not open yet start their patience again: none was observed. */
+const encodedAlerts = ({ seen, unsent }: AlertState): string =>
+  encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), unsent })
+
+const writeAlerts = (state: string) => execute("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state])

@@ -4,8 +4,7 @@
  * and all that is known of a visitor; it is never logged. Loaded with the first such request.
  */
 import { Clock, Effect, Option, Stream } from "effect"
-import { readLogo } from "./Auth/logos.ts"
-import { shopOf } from "./Auth/ShopsRepo.ts"
+import { readLogo, shopOf } from "./Auth/shops.ts"
 import { type CheckoutPageProps, notFoundPage, renderCheckout } from "./Checkout/CheckoutPage.tsx"
 import { endedPage, isChoosing, makeChoosing } from "./Checkout/Choosing.tsx"
 import { choiceOf, hrefOf, languageOf, type ShopLook } from "./Checkout/languages.ts"

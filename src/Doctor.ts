@@ -46,7 +46,7 @@ import {
 } from "./Doctor/storeFindings.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
 import { bodyText, makeHttpClient, readBody } from "./lib/httpClient.ts"
-import { lossOf } from "./Payments/addresses/lostDatabase.ts"
+import { lossOf } from "./Payments/addresses/IndexMark.ts"
 import type { PriceStatus } from "./Quotes/Prices.ts"
 import { readPrices } from "./Quotes/Prices.ts"
 import { ageText } from "./Quotes/sources/PriceSource.ts"

@@ -4,7 +4,7 @@
  * the checkout. `main` runs the worker, which ends what nobody chose.
  */
 import { Array as Arr, BigDecimal, Clock, Context, Data, Duration, Effect, Layer, Option, Order } from "effect"
-import { shopOf } from "./Auth/ShopsRepo.ts"
+import { shopOf } from "./Auth/shops.ts"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import type { Owner } from "./Domain/Account.ts"
 import type { FieldProblem } from "./Domain/ApiError.ts"

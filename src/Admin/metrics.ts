@@ -12,8 +12,7 @@ import type { Family, Sample } from "../Telemetry/instruments.ts"
 import { familiesOf, Metrics } from "../Telemetry/Metrics.ts"
 import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import type { MetricsApi } from "./Api.ts"
-import { counter, gauge, type Measured, single } from "./gauge.ts"
-import { makeStoreFamilies } from "./storeFamilies.ts"
+import { counter, gauge, type Measured, makeStoreFamilies, single } from "./storeFamilies.ts"
 
 /** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */
 const resolution = 20

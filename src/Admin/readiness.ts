@@ -1,11 +1,10 @@
-import { Duration, Effect } from "effect"
+import { Clock, Deferred, Duration, Effect, FiberId } from "effect"
 import { type ChainHealth, Chains } from "../Chains.ts"
 import type { HealthApi } from "../Http/Api.ts"
 import { type Handlers, sharedAnswer } from "../Http/Handler.ts"
 import { Settings } from "../Settings.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { Dispatcher } from "../Webhooks/Dispatcher.ts"
-import { keptFor } from "./keptFor.ts"
 
 /** How long the public readiness is kept, so that frequent requests cost nothing: at a start each look may find it ready. */
 const keptTime = { ready: "1 second", waiting: "100 millis" } as const
@@ -64,3 +63,25 @@ export const healthHandlers = Effect.map(makeReport, (report): Handlers<typeof H
   const ready = keptFor(({ body }) => keptTime[body.ready ? "ready" : "waiting"], publicReadiness)
   return { alive: () => Effect.succeed(alive), ready: () => ready }
 })
+
+/**
+ * Shares one result among all callers while it is computed, and until it expires, counted from the start of the
+ * computation. It is completed even if its first caller is interrupted.
+ */
+export const keptFor = <A, E>(
+  goodFor: (made: A) => Duration.DurationInput,
+  make: Effect.Effect<A, E>
+): Effect.Effect<A, E> => {
+  let last: { readonly made: Deferred.Deferred<A, E>; until: bigint | undefined } | undefined
+  return Effect.flatMap(Clock.currentTimeNanos, (now) => {
+    if (last !== undefined && (last.until === undefined || now < last.until)) return Deferred.await(last.made)
+    const making = { made: Deferred.unsafeMake<A, E>(FiberId.none), until: undefined as bigint | undefined }
+    last = making
+    const kept = Effect.onExit(make, (exit) =>
+      Effect.sync(() => {
+        making.until = exit._tag === "Success" ? now + BigInt(Duration.toMillis(goodFor(exit.value))) * 1_000_000n : now
+      })
+    )
+    return Effect.zipRight(Effect.forkDaemon(Effect.intoDeferred(kept, making.made)), Deferred.await(making.made))
+  })
+}

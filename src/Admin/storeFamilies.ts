@@ -1,23 +1,21 @@
 import { statSync } from "node:fs"
 import { dirname } from "node:path"
 import { Clock, Effect } from "effect"
-import { shares } from "../Auth/quotaLevel.ts"
-import { all as allUsage, shareOf, type Usage } from "../Auth/UsageRepo.ts"
+import { all as allUsage, shareOf, shares, type Usage } from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { modes } from "../Domain/Chain.ts"
 import { ExceptionKind } from "../Domain/Exception.ts"
 import { eventLoopTurn } from "../lib/waiting.ts"
-import { countLimit, countOpenOfKind } from "../Payments/ExceptionListRepo.ts"
+import { countLimit, countOpenOfKind } from "../Payments/ExceptionsRepo.ts"
 import { countOpen } from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { type Db, Reader } from "../Sql.ts"
-import type { Family } from "../Telemetry/instruments.ts"
+import type { Family, Sample } from "../Telemetry/instruments.ts"
 import { type EndpointOutcome, mostEndpoints, outcomesOf } from "../Webhooks/queue/EndpointHealthRepo.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
-import { gauge, type Measured, single } from "./gauge.ts"
-import { keptFor } from "./keptFor.ts"
+import { keptFor } from "./readiness.ts"
 
 // What needs a person: open exceptions, and endpoints that fail. Read by index, and requests are served between two
 // statements.
@@ -211,3 +209,24 @@ export const makeStoreFamilies = Effect.gen(function* () {
       ]
     })
 })
+
+/** A value with its labels; undefined when it is not known. */
+export type Measured = readonly [labels: Sample["labels"], value: number | boolean | undefined]
+
+const familyOf =
+  (type: "gauge" | "counter") =>
+  (name: string, help: string, measured: ReadonlyArray<Measured>): Family => ({
+    name,
+    help,
+    type,
+    samples: measured.flatMap(([labels, value]) => (value === undefined ? [] : [{ labels, value: Number(value) }]))
+  })
+
+/** A gauge of values that were read on demand. A boolean becomes 1 or 0; unknown values are left out. */
+export const gauge = familyOf("gauge")
+
+/** The same for a value that only increases. */
+export const counter = familyOf("counter")
+
+/** The only value of a family without labels. */
+export const single = (value: Measured[1]): ReadonlyArray<Measured> => [[{}, value]]

@@ -33,8 +33,8 @@ export const listAlerts = operation({
   refusals: [AlertsOff],
   run: Effect.fnUntraced(function* () {
     yield* whereOn
-    const { read } = yield* lazily(() => import("./AlertsRepo.ts"))
-    const { seen, unsent } = yield* read(yield* Reader)
+    const { readAlerts } = yield* lazily(() => import("../Alerts.ts"))
+    const { seen, unsent } = yield* readAlerts(yield* Reader)
     const open = seen.flatMap(({ openedAt, ...alert }) => (openedAt === undefined ? [] : [{ ...alert, openedAt }]))
     return { open, unsent: unsent.length }
   })

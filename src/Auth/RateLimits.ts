@@ -1,12 +1,19 @@
 import { Clock, Context, Effect, Layer, Schedule } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { Settings } from "../Settings.ts"
-import { Reader, Writer } from "../Sql.ts"
+import { type Db, Reader, Tx, Writer } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { Accounts } from "./Accounts.ts"
-import { accountLimits, configuredLimits, sharing } from "./accountLimits.ts"
-import * as Repo from "./RateLimitsRepo.ts"
-import { type Allowance, isForgotten, spend, type Usage, unused } from "./rateLimitWindows.ts"
+import {
+  type Allowance,
+  accountLimits,
+  configuredLimits,
+  isForgotten,
+  sharing,
+  spend,
+  type Usage,
+  unused
+} from "./rateLimitWindows.ts"
 
 /** How often usage is stored: the most that is lost when the process is killed. */
 const storeInterval = "1 second"
@@ -41,7 +48,7 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
       const writer = yield* Writer
       const heartbeat = (yield* Workers).worker("limits", storeInterval)
       // Of keys that have made a request within the hour, and of those that share a limit.
-      const usages = new Map<string, Usage>(yield* Repo.all(reader))
+      const usages = new Map<string, Usage>(yield* storedUsages(reader))
       let changed = new Set<string>()
 
       const usageOf = (id: string): Usage => {
@@ -63,7 +70,7 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
           const usage = usages.get(id)
           return usage === undefined ? [] : [[id, usage] as const]
         })
-        yield* writer.write(Repo.replace(kept, expired)).pipe(
+        yield* writer.write(replaceUsages(kept, expired)).pipe(
           Effect.tapError(() =>
             Effect.sync(() => {
               for (const id of ids) changed.add(id)
@@ -108,3 +115,40 @@ export class RateLimits extends Context.Tag("tilld/Auth/RateLimits")<
     })
   )
 }
+
+interface Row {
+  readonly of_id: string
+  readonly minute_start: number
+  readonly minute_count: number
+  readonly hour_start: number
+  readonly hour_count: number
+}
+
+/** The stored usage of every key, and of those that share a limit, that were active lately. */
+const storedUsages = (db: Db) =>
+  Effect.map(
+    db.all<Row>("SELECT of_id, minute_start, minute_count, hour_start, hour_count FROM rate_windows"),
+    (rows) =>
+      rows.map((row): readonly [string, Usage] => [
+        row.of_id,
+        {
+          minute: { start: row.minute_start, count: row.minute_count },
+          hour: { start: row.hour_start, count: row.hour_count }
+        }
+      ])
+  )
+
+/** Stores the usage of some keys, and of those that share a limit, and deletes that of `expired` ones. */
+const replaceUsages = (usages: Iterable<readonly [string, Usage]>, expired: Iterable<string>) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    for (const id of expired) yield* tx.run("DELETE FROM rate_windows WHERE of_id = ?", [id])
+    for (const [id, { hour, minute }] of usages) {
+      yield* tx.run(
+        `INSERT INTO rate_windows (of_id, minute_start, minute_count, hour_start, hour_count) VALUES (?, ?, ?, ?, ?)
+         ON CONFLICT (of_id) DO UPDATE SET minute_start = excluded.minute_start, minute_count = excluded.minute_count,
+           hour_start = excluded.hour_start, hour_count = excluded.hour_count`,
+        [id, minute.start, minute.count, hour.start, hour.count]
+      )
+    }
+  })

@@ -70,7 +70,7 @@ const ListedAccount = Schema.Struct({
 export type ListedAccountJson = typeof ListedAccount.Encoded
 
 const listedAs = Effect.map(
-  lazily(() => import("./accountLimits.ts")),
+  lazily(() => import("./rateLimitWindows.ts")),
   ({ accountLimits, configuredLimits }) =>
     (account: Account, usage: Usage | undefined, settings: Parameters<typeof configuredLimits>[0]) => ({
       ...summaryOf(account),

@@ -38,7 +38,7 @@ export const showShop = operation({
   refusals: [UnknownAccount],
   run: Effect.fnUntraced(function* ({ account }) {
     yield* mustExist(account)
-    const { shopOf } = yield* lazily(() => import("./ShopsRepo.ts"))
+    const { shopOf } = yield* lazily(() => import("./shops.ts"))
     return yield* shopOf(yield* Reader, account)
   })
 })

@@ -75,7 +75,7 @@ export const showLedger = operation({
     month !== undefined && (from ?? until) !== undefined ? "Give either a month, or from and until" : undefined,
   run: Effect.fnUntraced(function* ({ account, after = "", from, limit, month, until, ...filter }) {
     const repo = yield* lazily(() => import("./BooksRepo.ts"))
-    const { shopOf } = yield* lazily(() => import("../Auth/ShopsRepo.ts"))
+    const { shopOf } = yield* lazily(() => import("../Auth/shops.ts"))
     if (account !== undefined) yield* mustExist(account)
     const reader = yield* Reader
     const { chains } = yield* loadedSettings

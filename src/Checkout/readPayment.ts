@@ -5,7 +5,7 @@
  */
 
 import { Clock, Effect, Schema } from "effect"
-import { shopOf } from "../Auth/ShopsRepo.ts"
+import { shopOf } from "../Auth/shops.ts"
 import { scan } from "../Chains/ledger/LedgerRepo.ts"
 import { Chains } from "../Chains.ts"
 import { required } from "../Domain/Amount.ts"
@@ -19,7 +19,7 @@ import type { Receipt } from "../Domain/Receipt.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
-import { firstOfPayment } from "../Payments/ExceptionListRepo.ts"
+import { firstOfPayment } from "../Payments/ExceptionsRepo.ts"
 import * as Invoices from "../Payments/InvoicesRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"

@@ -17,10 +17,8 @@ import type { Outbox } from "../Events/Outbox.ts"
 import { cancelOpenInvoice, listInvoices, showInvoice } from "../Invoices/invoiceOperations.ts"
 import { listAudit } from "../Operations/auditOperation.ts"
 import type { AnyOperation, Needs } from "../Operations/operation.ts"
-import { jumpAddresses } from "../Payments/addresses/jumpOperation.ts"
-import type { Jumps } from "../Payments/addresses/numberingJumps.ts"
-import { challengeWallet, checkProof } from "../Payments/addresses/proofOperations.ts"
-import { listReceived, readChain, recordCollected } from "../Payments/addresses/sweepOperations.ts"
+import * as Addresses from "../Payments/addresses/addressOperations.ts"
+import type { Jumps } from "../Payments/addresses/numbering.ts"
 import {
   acceptMoney,
   dropUnmade,
@@ -63,7 +61,7 @@ type Served = { readonly [N in Needs]: AnyOperation<ServicesFor[N], N> }[Needs]
 
 export const allOperations: ReadonlyArray<Served> = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
-  ...[challengeWallet, checkProof],
+  ...[Addresses.challengeWallet, Addresses.checkProof],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
   ...[listAlerts, showAlertSecret, testAlert],
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
@@ -72,5 +70,6 @@ export const allOperations: ReadonlyArray<Served> = [
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, refundMoney],
   ...[listRefunds, dropUnmade, owedRefunds, beginRefunds, accountRefunds],
   showLedger,
-  ...[rescanBlocks, claimTransaction, listTokens, jumpAddresses, listReceived, readChain, recordCollected, readHealth]
+  ...[rescanBlocks, claimTransaction, listTokens, readHealth],
+  ...[Addresses.jumpAddresses, Addresses.listReceived, Addresses.readChain, Addresses.recordCollected]
 ]

@@ -12,9 +12,8 @@ import {
   wrongMasterKey
 } from "../Secrets.ts"
 import { type Param, Reader, Tx, Writer } from "../Sql.ts"
-import { contextOf } from "../Webhooks/DefaultSecrets.ts"
 import type { SealedPair } from "../Webhooks/queue/EndpointsRepo.ts"
-import { endpointContext } from "../Webhooks/SigningKeys.ts"
+import { contextOf, endpointContext } from "../Webhooks/SigningKeys.ts"
 
 /** The master key cannot be rotated. Nothing was changed. */
 export class RotationRefused extends Data.TaggedError("RotationRefused")<{ readonly message: string }> {}

@@ -20,7 +20,7 @@ import { idleTagInterval, policyTagInterval, tagInterval } from "../Chains/watch
 import { chainTraits, type Mode, networkKey } from "../Domain/Chain.ts"
 import { cut } from "../lib/text.ts"
 import { refreshInterval } from "../Quotes/Prices.ts"
-import { feedsOf } from "../Quotes/sources/feeds.ts"
+import { feedsOf } from "../Quotes/sources/chainlink.ts"
 import type { TokenSettings } from "../Settings/configSchema.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"

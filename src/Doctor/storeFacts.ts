@@ -7,9 +7,7 @@ import { selectUsages, type Usage } from "../Auth/UsageRepo.ts"
 import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { cut } from "../lib/text.ts"
-import { blindJump, furthestIn, furthestOf, type Mark, unitFolder } from "../Payments/addresses/IndexMark.ts"
-import { missingFolder } from "../Payments/addresses/lostDatabase.ts"
-import { type OtherUse, overtakenIn } from "../Payments/addresses/otherMarks.ts"
+import * as Marks from "../Payments/addresses/IndexMark.ts"
 import { selectProofs } from "../Payments/addresses/walletProof.ts"
 import { configuredWallets } from "../Payments/addresses/walletUsers.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
@@ -25,7 +23,7 @@ import { type Finding, fail, ok, warn } from "./Finding.ts"
 /** The wallets of a database. */
 interface StoredWallets {
   /** The next index of each, with a pending jump, by fingerprint. */
-  readonly nexts: Mark["wallets"]
+  readonly nexts: Marks.Mark["wallets"]
   /** Fingerprints of those that accounts have brought. */
   readonly ofAccounts: ReadonlyArray<string>
 }
@@ -35,17 +33,17 @@ export const overtakenWallets = (
   { database: { path }, wallets }: SettingsShape,
   markFolder: string,
   { nexts, ofAccounts }: StoredWallets
-): ReadonlyArray<OtherUse> => {
-  const folders = [markFolder, unitFolder]
+): ReadonlyArray<Marks.OtherUse> => {
+  const folders = [markFolder, Marks.unitFolder]
   const used = new Set([...configuredWallets(wallets).map(({ fingerprint }) => fingerprint), ...ofAccounts])
-  const overtaken = overtakenIn(folders, path, furthestOf([nexts, furthestIn(folders, path)]))
+  const overtaken = Marks.overtakenIn(folders, path, Marks.furthestOf([nexts, Marks.furthestIn(folders, path)]))
   return [...overtaken.values()].filter(({ wallet }) => used.has(wallet))
 }
 
 /** The index at which the next start goes on. */
-export const nextAfter = ({ next }: OtherUse): number => next + blindJump
+export const nextAfter = ({ next }: Marks.OtherUse): number => next + Marks.blindJump
 
-export const otherDatabase = (use: OtherUse): Finding =>
+export const otherDatabase = (use: Marks.OtherUse): Finding =>
   warn(
     "address numbering",
     `${use.database} has handed out addresses of wallet ${use.wallet} up to index ${use.next - 1}: the next start goes on at ${nextAfter(use)}`,
@@ -330,7 +328,7 @@ export const lookAtStore = (
   if (loss !== undefined) {
     return { findings: [fail(name, loss, "tilld restore FILE with the newest backup")], facts: undefined }
   }
-  const missing = missingFolder(path)
+  const missing = Marks.missingFolder(path)
   if (missing !== undefined) {
     const judge = missing.isUnits ? warn : fail
     return { findings: [judge(name, missing.finding, missing.remedy)], facts: noFacts }

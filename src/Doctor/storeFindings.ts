@@ -1,6 +1,6 @@
 import { Redacted } from "effect"
-import { closeAccounts } from "../Auth/quotaLevel.ts"
 import type { Usage } from "../Auth/UsageRepo.ts"
+import { closeAccounts } from "../Auth/UsageRepo.ts"
 import { backupAge } from "../Backup/lastBackup.ts"
 import { iso } from "../lib/moment.ts"
 import { cut } from "../lib/text.ts"

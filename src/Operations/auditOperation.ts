@@ -2,7 +2,6 @@ import { Clock, Effect, Schema } from "effect"
 import { must } from "../lib/annotations.ts"
 import { Moment } from "../lib/moment.ts"
 import { Reader } from "../Sql/Db.ts"
-import type { AuditEntry } from "./AuditRepo.ts"
 import { limitField, MomentField, maybe, momentAt, NotFound } from "./inputFields.ts"
 import { withFlag } from "./inputText.ts"
 import { lazily, operation } from "./operation.ts"
@@ -21,16 +20,6 @@ const AuditedAct = Schema.Struct({
   detail: Schema.Unknown
 })
 export type AuditedActJson = typeof AuditedAct.Encoded
-
-const auditedAct = (
-  { detail, sequence: id, ...entry }: AuditEntry,
-  isClaimed: (via: AuditEntry["via"]) => boolean
-) => ({
-  ...entry,
-  id,
-  claimed: isClaimed(entry.via),
-  detail: JSON.parse(detail)
-})
 
 export const listAudit = operation({
   name: "audit",
@@ -57,6 +46,9 @@ export const listAudit = operation({
       return yield* new NotFound({ message: `There is no act ${before}: tilld audit shows the ids` })
     }
     const from = since === undefined ? 0 : momentAt(since, yield* Clock.currentTimeMillis)
-    return (yield* list(reader, { since: from, before, limit })).map((entry) => auditedAct(entry, isClaimed))
+    return (yield* list(reader, { since: from, before, limit })).map(({ detail, sequence: id, ...entry }) => ({
+      ...{ ...entry, id, claimed: isClaimed(entry.via) },
+      detail: JSON.parse(detail)
+    }))
   })
 })

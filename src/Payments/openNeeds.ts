@@ -1,8 +1,9 @@
-import { Array as Arr } from "effect"
+import { Array as Arr, Data, Effect, Layer } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { decimalsOn, Erc20 } from "../Domain/Currency.ts"
-import type { ChainSettings } from "../Settings.ts"
-import type { OpenNeed } from "./OpenNeedsRepo.ts"
+import { type ChainSettings, Settings } from "../Settings.ts"
+import { Reader } from "../Sql.ts"
+import { type OpenNeed, selectOpenNeeds } from "./OpenNeedsRepo.ts"
 
 /** Something that open payments need and the configuration does not have. */
 export interface UnmetNeed {
@@ -78,3 +79,20 @@ export const unmetNeeds = (
       return [unmet(`chains.${key}.tokens.${symbol}`, asked(payments, `the contract ${contract}`), network, symbol)]
     })
   })
+
+/** The configuration no longer has a chain, or a token's contract, that open payments need. */
+export class ChainDropped extends Data.TaggedError("ChainDropped")<{ readonly message: string }> {}
+
+/** Refuses to start without what open payments need. */
+export const refuseDroppedChains = Layer.effectDiscard(
+  Effect.gen(function* () {
+    const { chains } = yield* Settings
+    const reader = yield* Reader
+    const unmet = unmetNeeds(chains, yield* reader.all<OpenNeed>(selectOpenNeeds, [decimalsNow(chains)]))
+    if (unmet.length === 0) return
+    const lines = unmet.map(({ at, need, remedy }) => `  ${at}: ${need}: ${remedy}`)
+    return yield* new ChainDropped({
+      message: ["The configuration lacks what payments need:", ...lines].join("\n")
+    })
+  })
+)

@@ -1,18 +1,19 @@
+/** Payments for operators: the view of one, and its history for `tilld payments show`. Times in Unix milliseconds. */
 import { Effect } from "effect"
+import type { EventKind } from "../Domain/Event.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
 import { operatorException } from "../Domain/ExceptionObject.ts"
-import type { Payment } from "../Domain/Payment.ts"
+import type { PaymentId } from "../Domain/Ids.ts"
+import type { Payment, PaymentStatus } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
 import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader } from "../Sql.ts"
-import { ofPayment as deliveriesOf } from "../Webhooks/queue/DeliveryLogRepo.ts"
-import { operatorDelivery } from "../Webhooks/queue/deliveryObject.ts"
-import * as Exceptions from "./ExceptionListRepo.ts"
+import { ofPayment as deliveriesOf, operatorDelivery } from "../Webhooks/queue/DeliveryLogRepo.ts"
+import * as Exceptions from "./ExceptionsRepo.ts"
 import { ofPayment } from "./ExceptionsRepo.ts"
 import type { DecisionView, OperatorPayment, Story } from "./operatorViews.ts"
-import * as Repo from "./PaymentHistoryRepo.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
 
 export const operatorPayment = (payment: Payment, terms: PaymentTerms): OperatorPayment => ({
@@ -33,7 +34,7 @@ export const decisionView = Effect.fnUntraced(function* (
   } satisfies DecisionView
 })
 
-const receiptView = (receipt: Receipt, uncounted: Repo.Uncounted | undefined): Story["receipts"][number] => ({
+const receiptView = (receipt: Receipt, uncounted: Uncounted | undefined): Story["receipts"][number] => ({
   chain: receipt.chain,
   ...(receipt.txHash === undefined ? {} : { txHash: receipt.txHash }),
   position: receipt.position,
@@ -56,12 +57,12 @@ export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function*
   limit: number
 ) {
   const receipts = yield* Receipts.newest(db, payment.id, limit)
-  const uncountedOf = yield* Repo.uncounted(db, payment.id)
+  const uncountedOf = yield* uncountedIn(db, payment.id)
   const count = yield* Receipts.count(db, payment.id)
   const unread = yield* Receipts.unreadOf(db, payment.id)
   const { exceptions, more } = yield* Exceptions.firstOfPayment(db, payment.id, limit)
-  const transitions = yield* Repo.transitions(db, payment.id)
-  const events = yield* Repo.events(db, payment.id)
+  const transitions = yield* transitionsOf(db, payment.id)
+  const events = yield* eventsIn(db, payment.id)
   const deliveries = yield* deliveriesOf(db, payment.id)
   const story: Story = {
     payment: operatorPayment(payment, yield* Settings),
@@ -76,3 +77,63 @@ export const paymentHistoryOf = Effect.fn("Payments.paymentHistoryOf")(function*
   }
   return story
 })
+
+interface Transition {
+  readonly from: PaymentStatus
+  readonly to: PaymentStatus
+  readonly at: number
+}
+
+interface StoredEvent {
+  readonly id: string
+  readonly kind: EventKind
+  readonly createdAt: number
+}
+
+export const transitionsOf = (db: Db, payment: PaymentId) =>
+  db.all<Transition>(
+    'SELECT from_status AS "from", to_status AS "to", at FROM transitions WHERE payment_id = ? ORDER BY ordinal',
+    [payment]
+  )
+
+const eventsIn = (db: Db, payment: PaymentId) =>
+  db.all<StoredEvent>(
+    "SELECT id, kind, created_at AS createdAt FROM events WHERE payment_id = ? ORDER BY created_at, rowid",
+    [payment]
+  )
+
+/**
+ * Why a receipt does not count: two providers deny it, its chain was abandoned before a second one had it, or a reorg
+ * has orphaned it.
+ */
+type Uncounted = "denied" | "given_up" | "orphaned"
+
+type ReceiptKey = Pick<Receipt, "chain" | "blockHash" | "address" | "position">
+
+const keyOf = ({ address, blockHash, chain, position }: ReceiptKey) => `${chain} ${blockHash} ${address} ${position}`
+
+// The audit log keeps every act. An abandoned chain drops what `dropUndecided` in OpenNeedsRepo.ts says, but not money
+// that a reorg has moved into another block.
+const wasGivenUp = `corroborated = 0 AND tx_hash IS NOT NULL
+  AND (gone.chain <> (SELECT chain FROM payments WHERE id = gone.payment_id)
+    OR EXISTS (SELECT 1 FROM exceptions WHERE payment_id = gone.payment_id AND kind = 'unattributed'
+      AND chain = gone.chain AND tx_hash = gone.tx_hash))
+  AND EXISTS (SELECT 1 FROM audit WHERE act = 'payments abandon' AND at >= gone.seen_at
+    AND detail ->> 'chain' = gone.chain AND detail ->> 'mode' = gone.mode AND detail ->> 'token' IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM receipts AS again WHERE again.payment_id = gone.payment_id AND again.chain = gone.chain
+    AND again.tx_hash = gone.tx_hash AND again.canonical = 1)`
+
+/** Why receipts of a payment do not count; undefined for those that do. */
+const uncountedIn = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    db.all<ReceiptKey & { readonly why: Uncounted }>(
+      `SELECT chain, block_hash AS blockHash, address, position,
+         CASE WHEN refuted = 1 THEN 'denied' WHEN ${wasGivenUp} THEN 'given_up' ELSE 'orphaned' END AS why
+       FROM receipts AS gone WHERE payment_id = ? AND canonical = 0 AND listed IN ('own', 'stray')`,
+      [payment]
+    ),
+    (rows) => {
+      const found = new Map(rows.map((row) => [keyOf(row), row.why]))
+      return (receipt: Receipt) => found.get(keyOf(receipt))
+    }
+  )

@@ -4,7 +4,7 @@ import type { ShownExceptions } from "../Domain/Event.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { ShownReceipt } from "../Domain/Receipt.ts"
 import { allRows, type Db } from "../Sql.ts"
-import { firstOfPayment, shownInAnswers } from "./ExceptionListRepo.ts"
+import { firstOfPayment, shownInAnswers } from "./ExceptionsRepo.ts"
 import { ofPayment } from "./RefundsRepo.ts"
 
 /** The newest canonical receipts of a payment that are read, in chain order. */

@@ -3,11 +3,9 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
 import { Clock, Context, Data, Effect } from "effect"
-import { Challenges } from "../Auth/Challenges.ts"
 import { FailureDelays } from "../Auth/FailureDelays.ts"
-import { type Claimant, knownPerson, strangerAt } from "../Auth/PasswordQueue.ts"
-import { type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
-import { makePasswordHasher, type PasswordHasher, TooManyWaiting } from "../Auth/passwordHash.ts"
+import { Challenges, type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
+import * as Passwords from "../Auth/passwordHash.ts"
 import { allowanceOf, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
 import * as NetworksRepo from "../Auth/SignInNetworksRepo.ts"
 import type { Visitor } from "../Auth/sessions.ts"
@@ -162,7 +160,7 @@ export class TooManySignIns extends Data.TaggedError("TooManySignIns")<{ readonl
 export interface DeskShape {
   readonly publicUrl: string
   readonly cookie: SessionCookie
-  readonly hasher: PasswordHasher
+  readonly hasher: Passwords.PasswordHasher
   /** Undefined where passkeys cannot be used: see `relyingPartyId`. */
   readonly party: RelyingParty | undefined
   /** The browser of a request. */
@@ -174,7 +172,7 @@ export interface DeskShape {
   readonly claimantOf: (
     request: Pick<PageRequest, "client">,
     person: Person | undefined
-  ) => Effect.Effect<Claimant, StoreUnavailable>
+  ) => Effect.Effect<Passwords.Claimant, StoreUnavailable>
   /**
    * Runs a check of a password. Its failures count for who tries, whose next attempts are held before they are checked: longer
    * with each failure, and one after the other. A person who is known is held for their own attempts at their own network alone,
@@ -182,9 +180,9 @@ export interface DeskShape {
    */
   readonly guess: <A, E, R>(
     request: Pick<PageRequest, "hold">,
-    claimant: Claimant,
+    claimant: Passwords.Claimant,
     check: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | TooManyWaiting, R>
+  ) => Effect.Effect<A, E | Passwords.TooManyWaiting, R>
   /**
    * Runs a check of a link or a passkey. Nobody guesses one, so it is checked at once, however many others have failed: the
    * reply to a failure is what is late.
@@ -227,7 +225,7 @@ export const makeDesk = Effect.gen(function* () {
   const desk: DeskShape = {
     publicUrl,
     cookie,
-    hasher: yield* makePasswordHasher,
+    hasher: yield* Passwords.makePasswordHasher,
     party: id === undefined ? undefined : { id, origin: new URL(publicUrl).origin, challenges: new Challenges() },
     visitorOf: ({ client, headers }) => ({
       userAgent: headers["user-agent"] ?? "",
@@ -242,8 +240,8 @@ export const makeDesk = Effect.gen(function* () {
         // Looked for either way: the time must not tell whether there is such a name.
         const isKnown = yield* NetworksRepo.isKnown(reader, person?.id ?? "", network, now)
         return person !== undefined && isKnown && person.disabledAt === undefined
-          ? knownPerson(person, network)
-          : strangerAt(network, wideNetworkOf(client))
+          ? Passwords.knownPerson(person, network)
+          : Passwords.strangerAt(network, wideNetworkOf(client))
       }),
     noteRefused: (person, { client }, { act, by }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
@@ -264,13 +262,13 @@ export const makeDesk = Effect.gen(function* () {
       const place = owners.at(-1) ?? ""
       const inTurn = Effect.gen(function* () {
         const wait = failureDelays.book(place, yield* Clock.currentTimeMillis)
-        if (wait === undefined) return yield* TooManyWaiting.of("theirs")
+        if (wait === undefined) return yield* Passwords.TooManyWaiting.of("theirs")
         if (wait > 0) yield* hold(Effect.sleep(wait))
         return yield* check
       })
       return Effect.tapError(inTurn, (error) =>
         // Of people who are known too many wait only while they, or others of their account, send them.
-        isNoFailure(error) || (error instanceof TooManyWaiting && isKnown)
+        isNoFailure(error) || (error instanceof Passwords.TooManyWaiting && isKnown)
           ? Effect.void
           : Effect.map(Clock.currentTimeMillis, (now) => void failureDelays.failed(place, now))
       )

@@ -3,11 +3,8 @@ import type { Providers } from "../Chains/providers/Providers.ts"
 import { isToken } from "../Domain/Currency.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
-import { makeChainlink } from "./sources/chainlink.ts"
-import { makeCoinbase } from "./sources/coinbase.ts"
-import { feedsOf } from "./sources/feeds.ts"
-import { makeGet } from "./sources/fetchJson.ts"
-import { makeKraken } from "./sources/kraken.ts"
+import { feedsOf, makeChainlink } from "./sources/chainlink.ts"
+import { makeCoinbase, makeGet, makeKraken } from "./sources/exchanges.ts"
 import type { PriceSource } from "./sources/PriceSource.ts"
 
 /** What has a price: tokens, and the fiat currencies that are on, but the dollar. */

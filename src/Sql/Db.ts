@@ -35,15 +35,13 @@ export interface Db {
 export const anyRow = (db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
   Effect.map(db.get(sql, params), (row) => row !== undefined)
 
-const firstOf = <Value>(row: Readonly<Record<string, Value>>) => Object.values(row)[0] as Value
-
 /** The rows of a query with one column: the values of that. */
 export const allValues = <Value>(db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
-  Effect.map(db.all<Record<string, Value>>(sql, params), (rows): ReadonlyArray<Value> => rows.map(firstOf))
+  Effect.map(db.all(sql, params), (rows) => rows.map((row): Value => Object.values(row)[0]))
 
 /** The same of a query for one row at most; undefined for NULL too. */
 export const oneValue = <Value>(db: Db, sql: string, params: ReadonlyArray<Param> = []) =>
-  Effect.map(db.get<Record<string, Value | null>>(sql, params), (row) => (row && firstOf(row)) ?? undefined)
+  Effect.map(allValues<Value | null>(db, sql, params), ([value]) => value ?? undefined)
 
 /** The number of rows of a query. One that may have many has a LIMIT. */
 export const countRows = (db: Db, sql: string, params: ReadonlyArray<Param> = []) =>

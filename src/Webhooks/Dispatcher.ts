@@ -1,14 +1,17 @@
 import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
 import { failedAfter, lastDelay } from "../Domain/DeliveryObject.ts"
+import { randomToken } from "../Domain/Ids.ts"
+import type { Endpoint } from "../Domain/Webhook.ts"
+import { iso } from "../lib/moment.ts"
 import { waitAtMost } from "../lib/waiting.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import type { LaneSlot } from "./queue/AccountLanes.ts"
 import { type Attempt, type DueDelivery, deliveryId, dueDelivery } from "./queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "./queue/DeliveryBell.ts"
+import type { LaneSlot } from "./queue/DeliveryLanes.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
 import { splitOwnUrl } from "./queue/OwnUrlRepo.ts"
@@ -249,3 +252,19 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
     })
   )
 }
+
+/**
+ * Sends an endpoint a test message, signed like its webhooks. It cannot be taken for an event: its id and its kind are
+ * not those of events, and it contains no payment.
+ */
+export const sendTest = Effect.fn("Webhooks.sendTest")(function* ({ id: endpoint, url }: Endpoint) {
+  const client = yield* DeliveryClient
+  const key = yield* Effect.flatMap(SigningKeys, (keys) => keys.ofEndpoint(endpoint))
+  const startedAt = yield* Clock.currentTimeMillis
+  const id = `test_${randomToken()}`
+  const message = "A test of this endpoint. It tells of no payment."
+  const body = Buffer.from(JSON.stringify({ id, event: "test", createdAt: iso(startedAt), endpoint, message }))
+  const outcome = yield* client.post({ url, body, headers: signatureHeaders(key, id, body, startedAt) })
+  const endedAt = yield* Clock.currentTimeMillis
+  return { ...outcome, id, endpoint, url, durationMillis: endedAt - startedAt }
+})

@@ -1,14 +1,14 @@
+import { createHash } from "node:crypto"
 import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { EndpointId } from "../Domain/Ids.ts"
-import { type RotationUnderWay, type SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
+import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
-import { Secrets } from "../Secrets.ts"
-import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
-import { defaultSecrets, replaceSecret } from "./DefaultSecrets.ts"
+import { Secrets, type SecretsShape } from "../Secrets.ts"
+import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import type { SealedPair } from "./queue/EndpointsRepo.ts"
 import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
-import { isForStored, openPair, type PairRow, type Rotation, rotatePair, type SecretPair } from "./secretPair.ts"
-import { overlapping, type SigningKey, signingKey } from "./signature.ts"
+import { freshSecret, overlapping, type SigningKey, signingKey } from "./signature.ts"
 
 /** Maximum number of unsealed secrets in memory. */
 const capacity = 1024
@@ -17,7 +17,7 @@ const capacity = 1024
 export const endpointContext = (endpoint: EndpointId, column: keyof EndpointsRepo.SealedPair = "secret"): string =>
   `endpoints.${column}/${endpoint}`
 
-const pairRow = (secrets: Secrets["Type"], endpoint: EndpointId): PairRow => ({
+const endpointRow = (secrets: Secrets["Type"], endpoint: EndpointId): PairRow => ({
   secrets,
   context: (column) => endpointContext(endpoint, column),
   unreadable: () => SecretUnreadable.ofEndpoint(endpoint)
@@ -90,7 +90,7 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       const openEndpoint = Effect.fn("SigningKeys.openEndpoint")(function* (endpoint: EndpointId) {
         const sealed = yield* EndpointsRepo.sealedPair(reader, endpoint)
         if (sealed === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
-        const read = yield* openPair(pairRow(secrets, endpoint), sealed)
+        const read = yield* openPair(endpointRow(secrets, endpoint), sealed)
         // A rotation may have cached a newer key meanwhile.
         return kept.get(endpoint) ?? keep(endpoint, keyAt(read))
       })
@@ -124,7 +124,7 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
         at: number
       ) {
         const tx = yield* Tx
-        const row = pairRow(secrets, endpoint)
+        const row = endpointRow(secrets, endpoint)
         const stored = yield* EndpointsRepo.sealedPair(tx, endpoint)
         yield* isForStored(rotation, stored)
         const { overlap } = rotation
@@ -139,7 +139,7 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
 
       const isOfEndpoint = Effect.fnUntraced(function* (endpoint: EndpointId, secret: Redacted.Redacted<string>) {
         const stored = yield* EndpointsRepo.sealedPair(yield* Tx, endpoint)
-        return stored !== undefined && (yield* isCurrent(pairRow(secrets, endpoint), stored, secret))
+        return stored !== undefined && (yield* isCurrent(endpointRow(secrets, endpoint), stored, secret))
       })
 
       return {
@@ -152,3 +152,158 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
     })
   )
 }
+
+/** A signing secret and, during a rotation, the one before it. */
+export interface SecretPair {
+  readonly current: Redacted.Redacted<string>
+  /** The previous secret, and until when it also signs: Unix milliseconds. */
+  readonly previous: { readonly secret: Redacted.Redacted<string>; readonly until: number } | undefined
+}
+
+/** How a secret is replaced. */
+export interface Rotation {
+  /** How long the present secret also signs. */
+  readonly overlap: Duration.Duration
+  /** `markOf` the secret that it replaces, so that a request that is made twice rotates once; undefined: any. */
+  readonly replaces?: string | undefined
+}
+
+/** Identifies a stored secret without revealing it. Each rotation makes another mark, also to the same secret. */
+export const markOf = (stored: Pick<SealedPair, "secret"> | undefined): string =>
+  stored === undefined ? "none" : createHash("sha256").update(stored.secret).digest("base64url").slice(0, 22)
+
+/** Fails unless a rotation replaces what is stored. */
+export const isForStored = ({ replaces }: Rotation, stored: SealedPair | undefined) =>
+  replaces === undefined || replaces === markOf(stored) ? Effect.void : new SecretReplaced()
+
+/** Where a pair is stored. */
+export interface PairRow {
+  readonly secrets: SecretsShape
+  /** The sealing context of a column: a value can be opened only as this column of this row. */
+  readonly context: (column: keyof SealedPair) => string
+  readonly unreadable: () => SecretUnreadable
+}
+
+/** Unseals a pair. */
+export const openPair = ({ context, secrets, unreadable }: PairRow, row: SealedPair) =>
+  Effect.try({
+    try: (): SecretPair => {
+      const { previous_secret: previous, previous_until: until } = row
+      return {
+        current: secrets.open(row.secret, context("secret")),
+        previous:
+          previous === null || until === null
+            ? undefined
+            : { secret: secrets.open(previous, context("previous_secret")), until }
+      }
+    },
+    catch: unreadable
+  })
+
+/**
+ * The pair after a rotation to `next` at `now`, Unix milliseconds: the stored secret also signs for `overlap` longer. During
+ * an overlap only a rotation without one is accepted: there are never three valid secrets.
+ */
+export const rotatePair = Effect.fnUntraced(function* (
+  row: PairRow,
+  stored: SealedPair | undefined,
+  next: Redacted.Redacted<string>,
+  overlap: Duration.Duration,
+  now: number
+) {
+  const sealed = (secret: Redacted.Redacted<string>, column: keyof SealedPair) =>
+    row.secrets.seal(Redacted.value(secret), row.context(column))
+  const alone: SealedPair = { secret: sealed(next, "secret"), previous_secret: null, previous_until: null }
+  if (stored === undefined || Duration.equals(overlap, Duration.zero)) return alone
+  if (stored.previous_until !== null && now < stored.previous_until) {
+    return yield* RotationUnderWay.of(stored.previous_until)
+  }
+  const { current } = yield* openPair(row, stored)
+  return {
+    ...alone,
+    previous_secret: sealed(current, "previous_secret"),
+    previous_until: now + Duration.toMillis(overlap)
+  }
+})
+
+// An account's default secrets in one mode. They sign deliveries to payments' own webhookUrls.
+
+const rowOf = (db: Db, { account, mode }: Owner) =>
+  db.get<SealedPair>(
+    "SELECT secret, previous_secret, previous_until FROM default_secrets WHERE account_id = ? AND mode = ?",
+    [account, mode]
+  )
+
+/** The sealing context of an owner's default secret: the value can be opened only as this column of this row. */
+export const contextOf = ({ account, mode }: Owner, column: string): string =>
+  `default_secrets.${column}/${account}/${mode}`
+
+const ownerRow = (secrets: Secrets["Type"], owner: Owner): PairRow => ({
+  secrets,
+  context: (column) => contextOf(owner, column),
+  unreadable: () => SecretUnreadable.ofOwner(owner)
+})
+
+export interface DefaultSecretAge {
+  /** When it was made, and until when the one before also signs; Unix milliseconds. */
+  readonly createdAt: number
+  readonly previousUntil: number | null
+  /** Sealed. */
+  readonly secret: Uint8Array
+}
+
+/** Undefined before the first one is needed. */
+export const ageOf = (db: Db, { account, mode }: Owner) =>
+  db.get<DefaultSecretAge>(
+    `SELECT created_at AS createdAt, previous_until AS previousUntil, secret FROM default_secrets
+     WHERE account_id = ? AND mode = ?`,
+    [account, mode]
+  )
+
+/** Stores a first secret unless a concurrent call has stored one since it was read. Returns the row that is stored. */
+const storeFirst = (owner: Owner, sealed: Uint8Array, at: number): Effect.Effect<SealedPair, StoreUnavailable, Tx> =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    yield* tx.run(
+      `INSERT INTO default_secrets (account_id, mode, secret, created_at) VALUES (?, ?, ?, ?)
+       ON CONFLICT (account_id, mode) DO NOTHING`,
+      [owner.account, owner.mode, sealed, at]
+    )
+    return (yield* rowOf(tx, owner)) ?? { secret: sealed, previous_secret: null, previous_until: null }
+  })
+
+/** The default secrets of an owner. Made when they are first needed; two during a rotation. */
+export const defaultSecrets = Effect.fn("DefaultSecrets.defaultSecrets")(function* (owner: Owner) {
+  const secrets = yield* Secrets
+  const writer = yield* Writer
+  const now = yield* Clock.currentTimeMillis
+  const stored = yield* rowOf(yield* Reader, owner)
+  const sealedFirst = () => secrets.seal(Redacted.value(freshSecret()), contextOf(owner, "secret"))
+  const row = stored ?? (yield* writer.write(storeFirst(owner, sealedFirst(), now)))
+  const { current, previous } = yield* openPair(ownerRow(secrets, owner), row)
+  return { current, previous: previous !== undefined && now < previous.until ? previous : undefined }
+})
+
+/**
+ * Gives the account a new secret at `now`, Unix milliseconds; the current one also signs for the overlap. During an
+ * overlap only a rotation without one is accepted: there are never three valid secrets.
+ */
+export const replaceSecret = (
+  secrets: Secrets["Type"],
+  owner: Owner,
+  rotation: Rotation,
+  now: number
+): Effect.Effect<SecretPair, RotationUnderWay | SecretReplaced | SecretUnreadable | StoreUnavailable, Tx> =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const place = ownerRow(secrets, owner)
+    const stored = yield* rowOf(tx, owner)
+    yield* isForStored(rotation, stored)
+    const row = yield* rotatePair(place, stored, freshSecret(), rotation.overlap, now)
+    yield* tx.run(
+      `INSERT OR REPLACE INTO default_secrets (account_id, mode, secret, created_at, previous_secret, previous_until)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+      [owner.account, owner.mode, row.secret, now, row.previous_secret, row.previous_until]
+    )
+    return yield* openPair(place, row)
+  })

@@ -26,7 +26,7 @@ import type { Selection } from "./queue/DeliveryLogRepo.ts"
 
 const deliveryLog = lazily(() => import("./queue/DeliveryLogRepo.ts"))
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
-const views = lazily(() => import("./queue/deliveryObject.ts"))
+const views = lazily(() => import("./queue/DeliveryLogRepo.ts"))
 const orders = lazily(() => import("./queue/redelivery.ts"))
 
 /** A delivery that cannot be sent again. Nothing was ordered. */
@@ -270,7 +270,7 @@ export const sendTestDelivery = operation({
   auditFirst: true,
   run: Effect.fnUntraced(function* ({ endpoint: id }) {
     const { byId } = yield* endpointsRepo
-    const { sendTest } = yield* lazily(() => import("./testDelivery.ts"))
+    const { sendTest } = yield* lazily(() => import("./Dispatcher.ts"))
     const endpoint = yield* byId(yield* Reader, id)
     return endpoint === undefined ? yield* noEndpoint(id) : yield* sendTest(endpoint)
   })

@@ -8,7 +8,7 @@ import { Moment } from "../lib/moment.ts"
 import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { lazily, operation } from "../Operations/operation.ts"
-import type { SecretPair } from "./secretPair.ts"
+import type { SecretPair } from "./SigningKeys.ts"
 
 const Secret = Schema.Struct({
   secret: Schema.String,
@@ -33,7 +33,7 @@ export const showSecret = operation({
   audit: ({ account, mode }) => ({ account, mode }),
   run: Effect.fnUntraced(function* (owner) {
     yield* mustExist(owner.account)
-    const { defaultSecrets } = yield* lazily(() => import("./DefaultSecrets.ts"))
+    const { defaultSecrets } = yield* lazily(() => import("./SigningKeys.ts"))
     return shown(yield* defaultSecrets(owner))
   })
 })

@@ -23,7 +23,7 @@ const modules = Effect.promise(() =>
     import("../Doctor/storeFacts.ts"),
     import("../Payments/openNeeds.ts"),
     import("../Doctor/storeFacts.ts"),
-    import("../Payments/addresses/lostDatabase.ts")
+    import("../Payments/addresses/IndexMark.ts")
   ])
 )
 

@@ -1,7 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Layer, TestClock } from "effect"
-import { keptFor } from "../../src/Admin/keptFor.ts"
-import { healthHandlers, wrongClock } from "../../src/Admin/readiness.ts"
+import { healthHandlers, keptFor, wrongClock } from "../../src/Admin/readiness.ts"
 import { operatorHealthHandlers } from "../../src/Admin.ts"
 import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import * as Sql from "../../src/Sql.ts"

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { Challenges } from "../../src/Auth/Challenges.ts"
+import { Challenges } from "../../src/Auth/passkeys.ts"
 
 it("a challenge is answered once, within five minutes, for the purpose that it was created for", () => {
   const challenges = new Challenges()

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { type Claimant, knownPerson, PasswordQueue, strangerAt } from "../../src/Auth/PasswordQueue.ts"
+import { type Claimant, knownPerson, PasswordQueue, strangerAt } from "../../src/Auth/passwordHash.ts"
 import { AccountId, PersonId } from "../../src/Domain/Ids.ts"
 import { networkOf, wideNetworkOf } from "../../src/Http/clientAddress.ts"
 

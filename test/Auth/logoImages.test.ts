@@ -1,7 +1,7 @@
 import { Either } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { imageTypeOf } from "../../src/Auth/logoImages.ts"
+import { imageTypeOf } from "../../src/Auth/shops.ts"
 
 const be = (value: number, bytes: number) =>
   Array.from({ length: bytes }, (_, i) => (value >>> (8 * (bytes - 1 - i))) & 255)

@@ -24,10 +24,15 @@ import { iso } from "../../src/lib/moment.ts"
 import * as AuditRepo from "../../src/Operations/AuditRepo.ts"
 import { listAudit } from "../../src/Operations/auditOperation.ts"
 import type { Access, AnyOperation } from "../../src/Operations/operation.ts"
-import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
-import { notedJumps } from "../../src/Payments/addresses/numberingJumps.ts"
-import { challengeWallet, checkProof } from "../../src/Payments/addresses/proofOperations.ts"
-import { listReceived, readChain, recordCollected } from "../../src/Payments/addresses/sweepOperations.ts"
+import {
+  challengeWallet,
+  checkProof,
+  jumpAddresses,
+  listReceived,
+  readChain,
+  recordCollected
+} from "../../src/Payments/addresses/addressOperations.ts"
+import { notedJumps } from "../../src/Payments/addresses/numbering.ts"
 import { challengeOf, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
 import {
   acceptMoney,

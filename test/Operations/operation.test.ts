@@ -11,7 +11,7 @@ import { decoded } from "../../src/commands/operationCommand.ts"
 import { UsageError } from "../../src/commands/options.ts"
 import { decodeForm, fieldsOf, jsonOf, jsonOfQuery } from "../../src/Operations/inputText.ts"
 import { type AnyOperation, decodeInput } from "../../src/Operations/operation.ts"
-import { jumpAddresses } from "../../src/Payments/addresses/jumpOperation.ts"
+import { jumpAddresses } from "../../src/Payments/addresses/addressOperations.ts"
 import { changeEndpoint } from "../../src/Webhooks/endpointOperations.ts"
 import { rotateSecret } from "../../src/Webhooks/secretOperations.ts"
 

@@ -6,7 +6,7 @@ import { Settlement } from "../../src/Chains/ledger/SettlementTag.ts"
 import { EventKind, StatusEventKind } from "../../src/Domain/Event.ts"
 import { eventId } from "../../src/Domain/Ids.ts"
 import { iso } from "../../src/lib/moment.ts"
-import * as Story from "../../src/Payments/PaymentHistoryRepo.ts"
+import * as Story from "../../src/Payments/paymentHistory.ts"
 import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { type Db, Reader, Tx } from "../../src/Sql.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
@@ -77,7 +77,7 @@ test("one scan that finds deep money detects and confirms in one transaction, ea
   ])
   expect(bodies[0].data.confirmedAt).toBeUndefined()
   expect(bodies[1].data).toMatchObject({ txHash: "0xt120", confirmedAt: iso(130_000) })
-  expect(yield* Story.transitions(yield* Reader, payment.id)).toEqual([
+  expect(yield* Story.transitionsOf(yield* Reader, payment.id)).toEqual([
     { from: "pending", to: "detecting", at: 130_000 },
     { from: "detecting", to: "confirmed", at: 130_000 }
   ])

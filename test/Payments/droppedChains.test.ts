@@ -1,7 +1,7 @@
 import { expect } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as Ledger from "../../src/Chains/ledger/LedgerRepo.ts"
-import { refuseDroppedChains } from "../../src/Payments/droppedChains.ts"
+import { refuseDroppedChains } from "../../src/Payments/openNeeds.ts"
 import type { StoreUnavailable, Writer } from "../../src/Sql.ts"
 import * as Sql from "../../src/Sql.ts"
 import { liveTest } from "../lib/scopedTest.ts"

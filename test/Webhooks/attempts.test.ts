@@ -4,7 +4,7 @@ import { Reader } from "../../src/Sql.ts"
 import { recordAttempts } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import * as LogRepo from "../../src/Webhooks/queue/DeliveryLogRepo.ts"
 import * as LanesRepo from "../../src/Webhooks/queue/LanesRepo.ts"
-import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
+import * as RedeliveryRepo from "../../src/Webhooks/queue/redelivery.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { collected, type Logged } from "../lib/logs.ts"
 import { execute, inTransaction } from "../lib/store.ts"
@@ -157,7 +157,7 @@ storeTest("lists and redeliveries find their rows by an index, in its order", fu
   const first = { createdAt: 0, sequence: 0 }
   yield* inTransaction(watched(RedeliveryRepo.redeliverSome(selection, first, 20, 1)))
   yield* inTransaction(watched(RedeliveryRepo.redeliverSome({ ...selection, endpoint }, undefined, 20, 1)))
-  yield* inTransaction(watched(RedeliveryRepo.redeliver(yield* idOf(1), 1)))
+  yield* inTransaction(watched(RedeliveryRepo.orderAgain(yield* idOf(1), 1)))
   expect(plans.filter((step) => /SCAN (?!json_each)|TEMP B-TREE/.test(step))).toEqual([])
   // The few of one payment are sorted.
   yield* LogRepo.list(db, [{ ...selection, payment: payment.id, endpoint }], 20)

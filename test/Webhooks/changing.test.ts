@@ -4,9 +4,8 @@ import { Webhook } from "standardwebhooks"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import { defaultSecrets } from "../../src/Webhooks/DefaultSecrets.ts"
-import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
-import { markOf } from "../../src/Webhooks/secretPair.ts"
+import * as RedeliveryRepo from "../../src/Webhooks/queue/redelivery.ts"
+import { defaultSecrets, markOf } from "../../src/Webhooks/SigningKeys.ts"
 import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { clockTest } from "../lib/scopedTest.ts"
@@ -186,7 +185,7 @@ sendingTest(
     expect(cancelled).toMatchObject({ id: its, endpoint_id: id, own_url: 0, url: b, status: "cancelled" })
     // It can be sent again elsewhere, as every cancelled one.
     const other = yield* register(c)
-    expect(yield* commit((now) => RedeliveryRepo.redeliver(its, now, other))).toMatchObject({ result: "ordered" })
+    expect(yield* commit((now) => RedeliveryRepo.orderAgain(its, now, other))).toMatchObject({ result: "ordered" })
     yield* untilRecorded(3)
     expect(client.sent.at(-1)?.url).toBe(c)
   }

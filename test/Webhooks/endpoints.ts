@@ -5,7 +5,7 @@ import { type EventKind, StatusEventKind } from "../../src/Domain/Event.ts"
 import type { EndpointId } from "../../src/Domain/Ids.ts"
 import { Reader, type StoreUnavailable, Tx } from "../../src/Sql.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
-import * as RedeliveryRepo from "../../src/Webhooks/queue/RedeliveryRepo.ts"
+import * as RedeliveryRepo from "../../src/Webhooks/queue/redelivery.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { type EndpointChange, Webhooks } from "../../src/Webhooks.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
@@ -127,7 +127,7 @@ export const idOf = (sequence: number) =>
 export const redeliver = (sequence: number) =>
   Effect.flatMap(idOf(sequence), (id) =>
     Effect.map(
-      commit((now) => RedeliveryRepo.redeliver(id, now)),
+      commit((now) => RedeliveryRepo.orderAgain(id, now)),
       (ordered) => ordered?.result
     )
   )

@@ -1,7 +1,6 @@
 import { Effect, Layer } from "effect"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
-import { Resolver } from "../../src/Webhooks/transport/Resolver.ts"
-import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
+import { Resolver, TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { testSettingsLayer, testWebhooks } from "./settings.ts"
 
 /** A resolver that answers any name with the next of the list, then always with the last. */

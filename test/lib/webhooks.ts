@@ -17,8 +17,7 @@ import {
   DeliveryClient,
   type DeliveryRequest
 } from "../../src/Webhooks/transport/DeliveryClient.ts"
-import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver.ts"
-import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
+import { NameNotResolved, Resolver, TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { someNewPayment } from "./payments.ts"
 import { testSettingsLayer, testWebhooks } from "./settings.ts"

@@ -33,8 +33,7 @@ import {
   DeliveryClient,
   type DeliveryRequest
 } from "../../src/Webhooks/transport/DeliveryClient.ts"
-import { NameNotResolved, Resolver } from "../../src/Webhooks/transport/Resolver.ts"
-import { TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
+import { NameNotResolved, Resolver, TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import type { Store } from "./Store.ts"
 import { VirtualTime } from "./VirtualTime.ts"

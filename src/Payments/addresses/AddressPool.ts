@@ -1,13 +1,16 @@
 /**
  * The next addresses of one wallet, derived and vetted ahead of their use. Vetting asks the chains whether an address has a
- * history; `historyVetting.ts` does that and reports the results here. The pool never decides which index is next: that counter is
+ * history (a native or token balance, or transactions sent), so that they are skipped, until `payments.look_ahead` addresses in a
+ * row have none. A chain that cannot be asked delays vetting, never a payment beyond five seconds. The pool never decides which index is next: that counter is
  * in the store (`WalletsRepo.ts`), and `Addresses.ts` tells the pool where it stands.
  */
-import { Clock, Effect } from "effect"
-import type { ChainName, Mode } from "../../Domain/Chain.ts"
-import { eventLoopTurn } from "../../lib/waiting.ts"
+import { Clock, Duration, Effect, Fiber } from "effect"
+import type { AddressHistory } from "../../Chains/balances/AddressHistory.ts"
+import { type ChainName, type Mode, networkKey } from "../../Domain/Chain.ts"
+import { eventLoopTurn, waitAtMost } from "../../lib/waiting.ts"
+import type { ExtendedKey } from "../../Settings/childKey.ts"
 import type { HdWallet } from "../../Settings/hdWallet.ts"
-import type { Derive } from "./derivingThread.ts"
+import { type NoThread, threadOf } from "../../Sql/workerThread.ts"
 
 /** Addresses derived ahead, so that a burst of payments does not wait for elliptic curve arithmetic. */
 const depth = 1000
@@ -208,3 +211,124 @@ export class AddressPool {
     })
   })
 }
+
+/** `count` addresses of an external chain, from index `from` on. */
+export interface IndexRange {
+  readonly external: ExtendedKey
+  readonly from: number
+  readonly count: number
+}
+
+export type Derive = (range: IndexRange) => Effect.Effect<ReadonlyArray<string>, NoThread>
+
+/** For one range; a thousand addresses take a tenth of a second. */
+const deadline = "10 seconds"
+
+// A file of its own in the bundle, next to the bundle that this module is in.
+const deriver = new URL("./deriver.js", import.meta.url)
+
+/** Derives addresses on a worker thread, so that requests are not held up. Call it for one range at a time. */
+export const derivingThread = (file = deriver) => threadOf<IndexRange, ReadonlyArray<string>>(file, deadline)
+
+/** Pause before a chain that could not be asked is asked again; it doubles each time, up to the longest. */
+const vetAgain = Duration.minutes(1)
+const longestVetAgain = Duration.hours(1)
+/** The first payment of a wallet since the start waits for its vetting no longer than this. */
+const patience = "5 seconds"
+
+export const makeVetter = Effect.fnUntraced(function* (history: AddressHistory["Type"]) {
+  const scope = yield* Effect.scope
+  const turns = new Map<AddressPool, Effect.Semaphore>()
+  const firsts = new Map<AddressPool, Fiber.RuntimeFiber<unknown>>()
+  /** Wallets and chains for which it is logged that uncorroborated reports are no longer accepted. */
+  const disbelieved = new Set<string>()
+  /** Rounds in a row in which a chain could not be asked. */
+  let incomplete = 0
+
+  const turnOf = (pool: AddressPool) => {
+    const turn = turns.get(pool) ?? Effect.unsafeMakeSemaphore(1)
+    turns.set(pool, turn)
+    return turn
+  }
+
+  /** Logs, once, that one provider reports more addresses with a history than can be true. */
+  const disbelieve = Effect.fnUntraced(function* (pool: AddressPool, chain: ChainName) {
+    const key = `${pool.fingerprint} ${chain}`
+    if (disbelieved.has(key)) return
+    disbelieved.add(key)
+    yield* Effect.logError(
+      "one provider reports too many addresses with a history: they are handed out unless another one confirms it. " +
+        "If it is true, raise payments.look_ahead or use tilld addresses jump"
+    ).pipe(Effect.annotateLogs({ wallet: pool.fingerprint, chain, mode: pool.mode }))
+  })
+
+  /** Vets page after page until the look-ahead has no history. Gives the chains that could not be asked. */
+  const vet = Effect.fn("Addresses.vet")(function* (pool: AddressPool) {
+    const missing = new Set<string>()
+    let unvetted = pool.unvetted()
+    while (unvetted.length > 0) {
+      const indexes = new Map(unvetted.map(({ address, index }) => [address, index]))
+      const used: Array<number> = []
+      const unbelieved = new Set<ChainName>()
+      const unreachable = yield* history.vet(pool.mode, [...indexes.keys()], ({ addresses, chain, isConfirmed }) => {
+        for (const index of addresses.flatMap((address) => indexes.get(address) ?? [])) {
+          if (isConfirmed) pool.skip(index)
+          else if (!pool.skipUncorroborated(index, chain)) {
+            unbelieved.add(chain)
+            break
+          }
+          used.push(index)
+        }
+      })
+      for (const chain of unbelieved) yield* disbelieve(pool, chain)
+      if (used.length > 0) {
+        yield* Effect.logWarning("addresses with a history are skipped").pipe(
+          Effect.annotateLogs({
+            wallet: pool.fingerprint,
+            indexes: [...new Set(used)].sort((a, b) => a - b).join(", ")
+          })
+        )
+      }
+      for (const chain of [...unreachable, ...unbelieved]) missing.add(networkKey({ chain, mode: pool.mode }))
+      const asked = (unvetted.at(-1)?.index ?? 0) + 1
+      if (missing.size === 0) pool.vettedTo(asked)
+      unvetted = pool.unvetted(asked)
+    }
+    return missing
+  })
+
+  const inTurn = (pool: AddressPool) => turnOf(pool).withPermits(1)(vet(pool))
+
+  /**
+   * Waits for a pool's first round, or until `patience` is over. An interrupted caller does not end the round. An
+   * uninterruptible one, such as a create with an Idempotency-Key, does not pass that on: the wait would always take
+   * the whole of `patience`.
+   */
+  const first = Effect.fnUntraced(function* (pool: AddressPool) {
+    const round = Effect.interruptible(waitAtMost(inTurn(pool), patience))
+    const fiber = firsts.get(pool) ?? (yield* Effect.forkIn(round, scope))
+    firsts.set(pool, fiber)
+    yield* Fiber.await(fiber)
+  })
+
+  /** Vets all pools. Gives the pause before chains that could not be asked are asked again; undefined where all answered. */
+  const round = Effect.fnUntraced(function* (pools: ReadonlyArray<AddressPool>) {
+    const missing = yield* Effect.forEach(pools, inTurn, { concurrency: 1 })
+    const chains = new Set(missing.flatMap((each) => [...each]))
+    if (chains.size === 0) {
+      incomplete = 0
+      return undefined
+    }
+    if (incomplete === 0) {
+      yield* Effect.logWarning("addresses are handed out without knowing their history on every chain").pipe(
+        Effect.annotateLogs({ unreachable: [...chains].join(", ") })
+      )
+    }
+    // The next round asks every chain again, also those that answered: not too often.
+    const pause = Duration.min(Duration.times(vetAgain, 2 ** Math.min(incomplete, 10)), longestVetAgain)
+    incomplete++
+    return pause
+  })
+
+  return { first, round }
+})

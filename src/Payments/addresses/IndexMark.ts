@@ -6,6 +6,9 @@
  * Its indexes never exceed those that the database has committed, since it is written after the commit: a mark that is ahead
  * means that an older copy of the database was restored. A crash or a power cut leaves the mark behind, with a token that
  * the database has.
+ *
+ * The marks of other databases on this machine count too: the counter of a wallet belongs to the wallet. And a mark tells a lost
+ * database from one never made: an empty one in its place would leave addresses unwatched.
  */
 import { createHash } from "node:crypto"
 import {
@@ -16,13 +19,16 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
+  statSync,
   writeSync
 } from "node:fs"
-import { join } from "node:path"
-import { Effect, Either, Option, Schema } from "effect"
+import { basename, dirname, join, resolve } from "node:path"
+import { Array as Arr, Effect, Either, Option, Order, Schema } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
-import { type StoreUnusable, unusableFiles } from "../../Sql/StoreUnusable.ts"
+import { realFile } from "../../Sql/fileAccess.ts"
+import { StoreUnusable, unusableFiles } from "../../Sql/StoreUnusable.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
 
 /** Indexes that each wallet jumps over where the mark does not prove that the numbering may continue. */
@@ -169,3 +175,117 @@ export const openIndexMark = (place: Place, onFailure: (cause: unknown) => void)
       }
     })
   )
+
+/** How far another database has handed out addresses of a wallet. */
+export interface OtherUse {
+  /** The wallet's fingerprint. */
+  readonly wallet: string
+  /** The path of that database. */
+  readonly database: string
+  /** Its next index. */
+  readonly next: number
+}
+
+const markName = /^numbering-[0-9a-f]{16}\.json$/
+
+/** Unreadable marks are left out: the database's own mark, in the same folder, is refused then. */
+const namesIn = (folder: string): ReadonlyArray<string> =>
+  Either.getOrElse(
+    Either.try(() => readdirSync(folder)),
+    () => []
+  ).filter((name) => markName.test(name))
+
+/** The marks of all databases but the one at this path. */
+const othersIn = (folders: ReadonlyArray<string>, path: string): ReadonlyArray<Mark> => {
+  const own = basename(markFile({ path, markFolder: "" }))
+  return folders.flatMap((folder) =>
+    namesIn(folder)
+      .filter((name) => name !== own)
+      .flatMap((name) =>
+        Either.getOrElse(
+          Either.try(() => Arr.fromNullable(markAt(join(folder, name)))),
+          () => []
+        )
+      )
+  )
+}
+
+/**
+ * The wallets that another database has used further than the one at this path: of each, the furthest use.
+ *
+ * @param known the next index of each wallet of this database, by fingerprint
+ */
+export const overtakenIn = (
+  folders: ReadonlyArray<string>,
+  path: SettingsShape["database"]["path"],
+  known: Mark["wallets"]
+): ReadonlyMap<string, OtherUse> => {
+  const uses = othersIn(folders, path).flatMap(({ database, wallets }) =>
+    Object.entries(wallets).map(([wallet, next]): OtherUse => ({ wallet, database, next }))
+  )
+  const ahead = uses.filter(({ next, wallet }) => next > (known[wallet] ?? 0))
+  return new Map(Arr.sortWith(ahead, ({ next }) => next, Order.number).map((use) => [use.wallet, use]))
+}
+
+/** How many addresses were given out or skipped, as the marks of this database say. 0 where none can be read. */
+const givenOut = ({ markFolder, path }: SettingsShape["database"]): number =>
+  Object.values(furthestIn([markFolder, unitFolder], path)).reduce((sum, next) => sum + next, 0)
+
+/** The error of a missing or empty file from which addresses were given out; undefined where there is no such loss. */
+export const lossOf = (place: SettingsShape["database"]): string | undefined => {
+  const size = Either.try(() => statSync(place.path, { throwIfNoEntry: false })?.size)
+  // An inaccessible file is not missing: the code that opens it says why.
+  if (Either.isLeft(size) || (size.right ?? 0) > 0) return undefined
+  const addresses = givenOut(place)
+  return addresses === 0
+    ? undefined
+    : `the database ${place.path} is ${size.right === undefined ? "missing" : "empty"} although ${addresses} addresses were given out from it`
+}
+
+/** Refuses to create a database in the place of a lost one. */
+export const refuseLost = (place: SettingsShape["database"]): Effect.Effect<void, StoreUnusable> =>
+  Effect.suspend(() => {
+    const loss = lossOf(place)
+    return loss === undefined
+      ? Effect.void
+      : new StoreUnusable({
+          message: `T${loss.slice(1)}: restore a backup with tilld restore FILE; to begin with an empty database, start it once with tilld serve --new-database`
+        })
+  })
+
+/** `StateDirectory=` of the unit, which makes it at its start. */
+const unitState = "/var/lib/tilld"
+
+/** The database's folder is missing. */
+export interface MissingFolder {
+  readonly finding: string
+  readonly remedy: string
+  /** The unit makes it. */
+  readonly isUnits: boolean
+}
+
+/** The missing folder of the database: a wrong path, or a disk that is not mounted. */
+export const missingFolder = (path: string): MissingFolder | undefined => {
+  const folder = dirname(resolve(realFile(path)))
+  const found = Either.try(() => statSync(folder, { throwIfNoEntry: false }))
+  // An inaccessible folder is not missing.
+  if (Either.isLeft(found) || found.right !== undefined) return undefined
+  const isUnits = folder === unitState
+  return {
+    finding: `the folder ${folder} of database.path does not exist`,
+    remedy: isUnits
+      ? "the unit makes it at its start; without the unit, make it, or correct database.path"
+      : "correct database.path, mount its disk, or make the folder, for the user that tilld runs as",
+    isUnits
+  }
+}
+
+/** Refuses to create the folder of a database: with a wrong path, a second database would begin there. */
+export const refuseMissingFolder = (place: SettingsShape["database"]): Effect.Effect<void, StoreUnusable> =>
+  Effect.suspend(() => {
+    const missing = missingFolder(place.path)
+    if (missing === undefined) return Effect.void
+    const loss = lossOf(place)
+    const finding = loss === undefined ? missing.finding : `${missing.finding}, and ${loss}`
+    return new StoreUnusable({ message: `T${finding.slice(1)}: ${missing.remedy}` })
+  })

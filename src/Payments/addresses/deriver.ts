@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads"
 import { receivingAddress } from "../../Settings/childKey.ts"
-import type { IndexRange } from "./derivingThread.ts"
+import type { IndexRange } from "./AddressPool.ts"
 
 // The worker thread of `derivingThread.ts`.
 parentPort?.on("message", ({ count, external, from }: IndexRange) => {

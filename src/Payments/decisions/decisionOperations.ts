@@ -71,7 +71,7 @@ export const listExceptions = operation({
   run: Effect.fnUntraced(function* (filter) {
     const payments = yield* lazily(() => import("../PaymentsRepo.ts"))
     const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
-    const { open } = yield* lazily(() => import("../ExceptionListRepo.ts"))
+    const { open } = yield* lazily(() => import("../ExceptionsRepo.ts"))
     const { operatorException } = yield* lazily(() => import("../../Domain/ExceptionObject.ts"))
     const reader = yield* Reader
     const { after, payment } = filter

@@ -1,9 +1,7 @@
 /** How the account's checkout looks, and which sites may show it in a frame. */
 import { Effect, Either, Schema } from "effect"
-import { imageTypeOf, storeLogoImage } from "../../Auth/logoImages.ts"
-import { readLogo } from "../../Auth/logos.ts"
-import { shopOf } from "../../Auth/ShopsRepo.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
+import { imageTypeOf, readLogo, shopOf, storeLogoImage } from "../../Auth/shops.ts"
 import type { Accounts } from "../../Auth.ts"
 import { Accent, mostFrameOrigins, type Shop, shopTexts } from "../../Domain/Shop.ts"
 import { themesOf } from "../../lib/theme.ts"

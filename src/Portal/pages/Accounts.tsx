@@ -4,8 +4,8 @@
  */
 import { Effect } from "effect"
 import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
-import { accountLimits, configuredLimits } from "../../Auth/accountLimits.ts"
 import { changeAccount, createAccount } from "../../Auth/accountOperations.ts"
+import { accountLimits, configuredLimits } from "../../Auth/rateLimitWindows.ts"
 import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import { Accounts } from "../../Auth.ts"
 import type { Account } from "../../Domain/Account.ts"

@@ -1,6 +1,6 @@
 /** The ledger, and its file: what came, went back, was collected and paid for gas, and what of that is income. */
 import { Clock, Effect, Either, Schema } from "effect"
-import { shopOf } from "../../Auth/ShopsRepo.ts"
+import { shopOf } from "../../Auth/shops.ts"
 import { ListLedgerQuery } from "../../Books/Api.ts"
 import { eachIncome, type LedgerPlace, page, placeIn, placeText } from "../../Books/BooksRepo.ts"
 import { ledgerHead, ledgerLines, Month, monthIn, monthOf } from "../../Books/ledgerOperation.ts"

@@ -1,6 +1,6 @@
 /** A payment made by hand, for a link to send: an amount of a token, or a price, which makes an invoice. */
 import { Effect, Either } from "effect"
-import { shopOf } from "../../Auth/ShopsRepo.ts"
+import { shopOf } from "../../Auth/shops.ts"
 import type { Owner } from "../../Domain/Account.ts"
 import { type ApiError, type FieldProblem, invalid } from "../../Domain/ApiError.ts"
 import { chainTraits, type Mode } from "../../Domain/Chain.ts"

@@ -1,6 +1,6 @@
 /** The list of payments, and its search: one field for whatever names a payment, and the filters of the API. */
 import { Clock, DateTime, Effect, Either, Schema } from "effect"
-import { shopOf } from "../../Auth/ShopsRepo.ts"
+import { shopOf } from "../../Auth/shops.ts"
 import { eachIncome } from "../../Books/BooksRepo.ts"
 import type { Owner } from "../../Domain/Account.ts"
 import type { Accounted } from "../../Domain/Event.ts"

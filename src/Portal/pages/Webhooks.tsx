@@ -12,7 +12,6 @@ import { iso } from "../../lib/moment.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
-import { ageOf, type DefaultSecretAge } from "../../Webhooks/DefaultSecrets.ts"
 import { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
 import {
   type ChangeRefused,
@@ -23,8 +22,8 @@ import {
 import { countLimit, healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
+import { ageOf, type DefaultSecretAge, markOf } from "../../Webhooks/SigningKeys.ts"
 import { rotateSecret } from "../../Webhooks/secretOperations.ts"
-import { markOf } from "../../Webhooks/secretPair.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../Webhooks.ts"

@@ -1,9 +1,10 @@
 import { Array as Arr, Effect } from "effect"
 import type { Owner } from "../../Domain/Account.ts"
 import type { Mode } from "../../Domain/Chain.ts"
-import type { DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
+import type { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../../Domain/DeliveryObject.ts"
 import type { EventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
+import { iso } from "../../lib/moment.ts"
 import { allOf, countRows, type Db, when } from "../../Sql.ts"
 
 // Deliveries as operators and merchants see them. Only reads. Times in Unix milliseconds.
@@ -205,3 +206,49 @@ export const failingTargets = (db: Db, { account, mode }: Owner, limit: number) 
      GROUP BY endpoint_id ORDER BY failing DESC, endpoint_id`,
     [account, mode, limit]
   )
+
+export const attemptObject = ({
+  bodyStart,
+  endedAt,
+  error,
+  isRedelivery,
+  number,
+  startedAt,
+  status
+}: LoggedAttempt) => ({
+  number,
+  ...(isRedelivery ? { redelivery: true as const } : {}),
+  startedAt: iso(startedAt),
+  durationMillis: Math.max(0, endedAt - startedAt),
+  ...(status === null ? {} : { status }),
+  ...(error === null ? {} : { error }),
+  ...(bodyStart === null ? {} : { bodyStart })
+})
+
+/** Without its attempts, but for the last one. */
+export const deliveryObject = (delivery: LoggedDelivery) => {
+  const { attempts, createdAt, endpoint, event, id, kind, made, merchantRef, nextAttemptAt, payment, status, url } =
+    delivery
+  const last = attempts.at(-1)
+  return {
+    ...{ id, event, kind, ...(payment.startsWith("inv_") ? { invoice: payment } : { payment }), merchantRef },
+    ...(endpoint === null ? {} : { endpoint }),
+    url,
+    status,
+    createdAt: iso(createdAt),
+    ...(nextAttemptAt === null ? {} : { nextAttemptAt: iso(nextAttemptAt) }),
+    attemptsMade: made,
+    ...(last === undefined ? {} : { lastAttempt: attemptObject(last) })
+  }
+}
+
+/** With its attempts, the addresses that were connected to, and whose it is. */
+export const operatorDelivery = (delivery: LoggedDelivery): OperatorDelivery => ({
+  account: delivery.account,
+  mode: delivery.mode,
+  ...deliveryObject(delivery),
+  attempts: delivery.attempts.map((attempt) => ({
+    ...attemptObject(attempt),
+    ...(attempt.address === null ? {} : { address: attempt.address })
+  }))
+})

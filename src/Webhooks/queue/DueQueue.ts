@@ -6,8 +6,8 @@
  */
 import { Clock, Duration, Effect, Option } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../../Sql.ts"
-import type { AccountLanes, Lane, LaneSlot } from "./AccountLanes.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
+import type { AccountLanes, Lane, LaneSlot } from "./DeliveryLanes.ts"
 import { type LaneLimits, Lanes } from "./DeliveryLanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
 import { splitArrived } from "./OwnUrlRepo.ts"

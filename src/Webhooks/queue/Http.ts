@@ -13,9 +13,9 @@ import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts
 import type { DeliveriesApi } from "./Api.ts"
 import type { DeliveryBell } from "./DeliveryBell.ts"
 import * as LogRepo from "./DeliveryLogRepo.ts"
-import { attemptObject, deliveryObject } from "./deliveryObject.ts"
+import { attemptObject, deliveryObject } from "./DeliveryLogRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
-import type { Ordered } from "./RedeliveryRepo.ts"
+import type { Ordered } from "./redelivery.ts"
 import { type RangePage, redeliver, redeliverPage } from "./redelivery.ts"
 
 /** Maximum pages of a range per redelivery request: a request ends soon, and its response says where to continue. */

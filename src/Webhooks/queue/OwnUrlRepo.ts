@@ -1,10 +1,10 @@
-import { Effect } from "effect"
+import { Array as Arr, Clock, Effect } from "effect"
 import type { Owner } from "../../Domain/Account.ts"
 import type { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
 import { type Db, Tx } from "../../Sql.ts"
 import { isSameUrl, ownLane } from "../transport/deliveryTargets.ts"
-import { deliveryId } from "./DeliveriesRepo.ts"
+import { deliveryId, releaseBehind } from "./DeliveriesRepo.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 
 // A delivery to an endpoint with the URL of the payment's own webhookUrl serves both. When the endpoint is deleted or
@@ -102,4 +102,118 @@ export const splitArrived = (sequences: ReadonlyArray<number>, now: number) =>
       [JSON.stringify(sequences)]
     )
     for (const { own, sequence, url } of rows) if (!isSameUrl(url, own)) yield* splitOwnUrl(sequence, now)
+  })
+
+/**
+ * Where the successor has got the same event at this URL or will get it, its delivery also serves the payment's own URL: no
+ * receiver gets an event twice. A delivery that waits for the first attempt of the deleted endpoint's waits for the successor's.
+ */
+const mergeInto = (successor: EndpointId, sequences: string) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    // CROSS JOIN and INDEXED BY go by the event, which has few deliveries. SQLite would otherwise scan all deliveries of
+    // the successor, once for each sequence.
+    const pairs = yield* tx.all<{ merged: number; other: number; unattempted: 0 | 1 }>(
+      `SELECT d.sequence AS merged, o.sequence AS other, o.status = 'pending' AND o.attempts = 0 AS unattempted
+       FROM json_each(?) AS s CROSS JOIN deliveries AS d ON d.sequence = s.value
+         CROSS JOIN deliveries AS o INDEXED BY deliveries_event ON o.event_id = d.event_id AND o.endpoint_id = ?
+       WHERE d.own_url = 1
+         AND (o.status = 'delivered' AND o.url = d.url OR o.status <> 'delivered' AND o.next_attempt_at IS NOT NULL
+           OR o.after_sequence IS NOT NULL)`,
+      [sequences, successor]
+    )
+    for (const { merged, other, unattempted } of pairs) {
+      yield* tx.run("UPDATE deliveries SET own_url = sequence = ? WHERE sequence IN (?, ?)", [other, other, merged])
+      if (unattempted === 0) continue
+      yield* tx.run("UPDATE deliveries SET after_sequence = ? WHERE after_sequence = ?", [other, merged])
+    }
+  })
+
+/**
+ * The part of a delivery for an endpoint at another URL than the payment's own ends as a delivery of its own, for
+ * redelivery elsewhere. It keeps the id; the attempts so far went to the payment's own URL. Gives their number.
+ */
+const cancelApart = (endpointUrl: string, sequences: string, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const shared = "sequence IN (SELECT value FROM json_each(?)) AND own_url = 1 AND status IN ('pending', 'failed')"
+    yield* tx.run(
+      `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+         attempts, created_at, done_at)
+       SELECT id, event_id, payment_id, account_id, mode, endpoint_id, 0, target, ?, 'cancelled', 0, created_at, ?
+       FROM deliveries WHERE ${shared}`,
+      [endpointUrl, now, sequences]
+    )
+    const kept = yield* tx.all<{ sequence: number; event: EventId }>(
+      `SELECT sequence, event_id AS event FROM deliveries WHERE ${shared}`,
+      [sequences]
+    )
+    for (const { event, sequence } of kept) {
+      yield* tx.run("UPDATE deliveries SET id = ? WHERE sequence = ?", [deliveryId(event, undefined), sequence])
+    }
+    return kept.length
+  })
+
+/** Cancels these deliveries, except those owed to payments' own URLs, which move to the successor. */
+const handOver = (successor: Successor, sequences: string, now: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    return yield* tx.all<{ sequence: number; status: DeliveryStatus }>(
+      `UPDATE deliveries SET
+         status = iif(own_url = 1 OR status NOT IN ('pending', 'failed'), status, 'cancelled'),
+         next_attempt_at = iif(own_url = 1, next_attempt_at, NULL),
+         after_sequence = iif(own_url = 1, after_sequence, NULL),
+         redelivery = iif(own_url = 1, redelivery, 0),
+         resume_at = iif(own_url = 1, resume_at, NULL),
+         done_at = iif(own_url = 1, NULL, ?),
+         endpoint_id = iif(own_url = 1, ?, endpoint_id),
+         target = iif(own_url = 1, ?, target)
+       WHERE sequence IN (SELECT value FROM json_each(?)) RETURNING sequence, status`,
+      [now, successor.endpoint ?? null, successor.lane, sequences]
+    )
+  })
+
+/**
+ * Empties the queue of a deleted endpoint, at most `limit` deliveries at a time; returns how many it cancelled, and whether
+ * nothing is left. Deliveries that are also owed to a payment's own webhookUrl stay queued. Another endpoint of the same
+ * URL signs them or, when there is none, the account's default secret.
+ */
+export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
+  Effect.gen(function* () {
+    const tx = yield* Tx
+    const owner = yield* EndpointsRepo.ownerOf(tx, endpoint)
+    if (owner === undefined) return yield* Effect.dieMessage(`There is no endpoint ${endpoint}`)
+    const now = yield* Clock.currentTimeMillis
+    const handOverRows = (rows: string, count: number) =>
+      Effect.gen(function* () {
+        const found = yield* tx.all<{ sequence: number; url: string }>(
+          `SELECT sequence, url FROM deliveries WHERE ${rows} LIMIT ?`,
+          [endpoint, count]
+        )
+        // The endpoint may have had several URLs: each payment's own is the one that its delivery has.
+        const byUrl = Object.entries(Arr.groupBy(found, ({ url }) => url))
+        const handedOver = yield* Effect.forEach(
+          byUrl,
+          ([url, rows]) =>
+            Effect.gen(function* () {
+              const sequences = JSON.stringify(rows.map(({ sequence }) => sequence))
+              const successor = yield* successorOf(tx, owner.owner, url)
+              if (successor.endpoint !== undefined) yield* mergeInto(successor.endpoint, sequences)
+              if (!isSameUrl(url, owner.url)) apart += yield* cancelApart(owner.url, sequences, now)
+              return yield* handOver(successor, sequences, now)
+            }),
+          { concurrency: 1 }
+        )
+        return handedOver.flat()
+      })
+    let apart = 0
+    // Waiting deliveries first: they wait for deliveries to the same endpoint, which must not be cancelled before them.
+    const waiting = yield* handOverRows("endpoint_id = ? AND after_sequence IS NOT NULL", limit)
+    const due = yield* handOverRows("target = ? AND next_attempt_at IS NOT NULL", limit - waiting.length)
+    const cancelled = [...waiting, ...due].filter(({ status }) => status === "cancelled")
+    yield* releaseBehind(
+      cancelled.map(({ sequence }) => sequence),
+      now
+    )
+    return { cancelled: cancelled.length + apart, isDone: waiting.length + due.length < limit }
   })

@@ -2,8 +2,12 @@ import { pathToFileURL } from "node:url"
 import { expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, TestClock } from "effect"
 import { eventLoopTurn } from "../../../src/lib/waiting.ts"
-import { AddressPool } from "../../../src/Payments/addresses/AddressPool.ts"
-import { type Derive, derivingThread, type IndexRange } from "../../../src/Payments/addresses/derivingThread.ts"
+import {
+  AddressPool,
+  type Derive,
+  derivingThread,
+  type IndexRange
+} from "../../../src/Payments/addresses/AddressPool.ts"
 import { hdWallet } from "../../../src/Settings/hdWallet.ts"
 import { NoThread } from "../../../src/Sql/workerThread.ts"
 import { built } from "../../lib/processes.ts"

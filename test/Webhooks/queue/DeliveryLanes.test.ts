@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@effect/vitest"
-import type { LaneSlot } from "../../../src/Webhooks/queue/AccountLanes.ts"
+import type { LaneSlot } from "../../../src/Webhooks/queue/DeliveryLanes.ts"
 import { Lanes } from "../../../src/Webhooks/queue/DeliveryLanes.ts"
 
 const shop = "shop"

@@ -3,9 +3,9 @@ import { Clock, Deferred, Effect, Queue, Redacted, TestClock } from "effect"
 import type { Endpoint } from "../../../src/Domain/Webhook.ts"
 import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import { verifySignature } from "../../../src/Sandbox/Receiver.ts"
-import { defaultSecrets } from "../../../src/Webhooks/DefaultSecrets.ts"
 import type * as LogRepo from "../../../src/Webhooks/queue/DeliveryLogRepo.ts"
-import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
+import * as RedeliveryRepo from "../../../src/Webhooks/queue/redelivery.ts"
+import { defaultSecrets } from "../../../src/Webhooks/SigningKeys.ts"
 import type { AttemptOutcome, DeliveryRequest } from "../../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../../src/Webhooks.ts"
 import { clockTest } from "../../lib/scopedTest.ts"
@@ -54,7 +54,7 @@ sendingTest(
     // By order an event goes to an endpoint that does not name its kind, too.
     const other = yield* register(b, ["payment.failed"])
     const id = yield* idOf(1)
-    const ordered = yield* commit((now) => RedeliveryRepo.redeliver(id, now, other))
+    const ordered = yield* commit((now) => RedeliveryRepo.orderAgain(id, now, other))
     yield* untilRecorded(2)
     const [first, second] = client.sent
     expect([second?.url, second?.body, second?.headers["webhook-id"]]).toEqual([
@@ -67,7 +67,7 @@ sendingTest(
       { id: ordered?.id, endpoint_id: other.id, status: "delivered", attempts: 1 }
     ])
     // Once more: the delivery that is there is used.
-    expect(yield* commit((now) => RedeliveryRepo.redeliver(id, now, other))).toEqual({ ...ordered, attemptsMade: 1 })
+    expect(yield* commit((now) => RedeliveryRepo.orderAgain(id, now, other))).toEqual({ ...ordered, attemptsMade: 1 })
     yield* untilRecorded(3)
     expect((yield* deliveries)[1]).toMatchObject({ status: "delivered", attempts: 1, redeliveries: 1 })
   }
@@ -80,7 +80,7 @@ sendingTest("events that report no new status go only to endpoints that name the
   const [sent] = yield* deliveries
   const five = yield* register(b)
   const naming = yield* register(c, ["payment.updated"])
-  const to = (other: Endpoint) => commit((now) => RedeliveryRepo.redeliver(sent?.id ?? "", now, other))
+  const to = (other: Endpoint) => commit((now) => RedeliveryRepo.orderAgain(sent?.id ?? "", now, other))
   expect(yield* to(five)).toMatchObject({ result: "refused" })
   expect(yield* to(naming)).toMatchObject({ result: "ordered" })
   yield* untilRecorded(2)

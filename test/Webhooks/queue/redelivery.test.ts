@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Effect, TestClock } from "effect"
 import { retryDelays } from "../../../src/Domain/DeliveryObject.ts"
 import { Dispatcher } from "../../../src/Webhooks/Dispatcher.ts"
-import * as RedeliveryRepo from "../../../src/Webhooks/queue/RedeliveryRepo.ts"
+import * as RedeliveryRepo from "../../../src/Webhooks/queue/redelivery.ts"
 import type { AttemptOutcome } from "../../../src/Webhooks/transport/DeliveryClient.ts"
 import { clockTest } from "../../lib/scopedTest.ts"
 import { temporaryDatabase } from "../../lib/store.ts"
@@ -123,7 +123,7 @@ clockTest("ordering a redelivery while one is due or under way, or of an unknown
     yield* publish(payment, "detecting", 2 * second)
     expect([yield* redeliver(2), yield* redeliver(3)]).toEqual(["due", "due"])
     const none = "dlv_aaaaaaaaaaaaaaaaaaaaaa_own"
-    expect(yield* commit((now) => RedeliveryRepo.redeliver(none, now))).toBeUndefined()
+    expect(yield* commit((now) => RedeliveryRepo.orderAgain(none, now))).toBeUndefined()
     yield* Deferred.succeed(gate, { status: 200 })
     yield* untilRecorded(4)
     yield* TestClock.adjust("3 days")

@@ -6,7 +6,7 @@ import { Deferred, Effect, Fiber, Layer, Option, Queue, TestClock } from "effect
 import packageJson from "../../../package.json" with { type: "json" }
 import { makeHttpClient } from "../../../src/lib/httpClient.ts"
 import { type ReceiverOptions, startReceiver } from "../../../src/Sandbox/Receiver.ts"
-import { NameNotResolved, Resolver } from "../../../src/Webhooks/transport/Resolver.ts"
+import { NameNotResolved, Resolver } from "../../../src/Webhooks/transport/TargetGuard.ts"
 import { answering, clientWith } from "../../lib/deliveryClient.ts"
 import { type Records, startNameServer } from "../../lib/nameServer.ts"
 import { type Answer, against, head, says } from "../../lib/rawReceiver.ts"

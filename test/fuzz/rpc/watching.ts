@@ -139,7 +139,8 @@ const checkHealth = async (world: World, { honest, hostile }: Lines): Promise<bo
   const reasons = [health?.reason, ...(health?.providers ?? []).map(({ reason }) => reason)]
   // Where several providers were tried for the same call, the last failure is reported. One of another chain stays that.
   const { host } = failure.error
-  if ([`${host} failed (`, `${host} serves `].some((text) => reasons.some((reason) => reason?.includes(text)))) return true
+  if ([`${host} failed (`, `${host} serves `].some((text) => reasons.some((reason) => reason?.includes(text))))
+    return true
   throw new Violation(`${failure.error.message} is not in health: ${JSON.stringify(health)}`)
 }
 
