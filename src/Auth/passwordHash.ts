@@ -169,6 +169,11 @@ interface Waiting<A> {
   readonly item: A
 }
 
+/**
+ * The order in which passwords are hashed. Every admitted attempt is served: one that would wait for too many turns is refused.
+ * People at a network from which they have signed in before have a separate queue with seven of eight turns, so that strangers,
+ * however many, hardly delay them. Known people take turns by account, strangers by wide network.
+ */
 export class PasswordQueue<A> {
   readonly #known = new FairQueue<Waiting<A>>(total)
   readonly #strangers = new FairQueue<Waiting<A>>(total)

@@ -1,3 +1,4 @@
+/** Rate limits: how much an account may do, and the windows in which it is counted. Pure. */
 import type { AccountTerms } from "../Domain/Account.ts"
 import type { ApiKey, KeyLimits } from "../Domain/ApiKey.ts"
 import type { SettingsShape } from "../Settings.ts"

@@ -1,3 +1,4 @@
+/** How the checkout of an account looks: its row, its change, and its logo. */
 import { constants } from "node:fs"
 import { type FileHandle, open, readdir } from "node:fs/promises"
 import { join } from "node:path"
@@ -50,6 +51,9 @@ const mostNamed = 20
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 const isLogo = Schema.is(LogoFile)
+
+// Logos are uploaded, or the operator puts them into `checkout.logo_folder`: those of the default account at its top, those of
+// another one in a folder with its id as name. No account can use, or tell, another's.
 
 /** Which logos there are, for a caller that named another one. */
 const whatIsThere = (folder: string, within: string) =>

@@ -1,3 +1,4 @@
+/** What open payments need of the configuration: a start without it is refused. */
 import { Array as Arr, Data, Effect, Layer } from "effect"
 import { type Network, networkKey } from "../Domain/Chain.ts"
 import { decimalsOn, Erc20 } from "../Domain/Currency.ts"

@@ -1,3 +1,4 @@
+/** Secrets that sign webhooks, of endpoints and by default of accounts: their rows, their rotation, and the keys in memory. */
 import { createHash } from "node:crypto"
 import { Clock, Context, Duration, Effect, Layer, Redacted } from "effect"
 import type { Owner } from "../Domain/Account.ts"

@@ -1,3 +1,4 @@
+/** The wallets of the configuration and of accounts, by their users and by their fingerprints. */
 import { Effect, Redacted } from "effect"
 import { walletBy, walletContext, walletsOf, walletUsers } from "../../Auth/AccountsRepo.ts"
 import type { Owner } from "../../Domain/Account.ts"

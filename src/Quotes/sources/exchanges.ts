@@ -1,3 +1,4 @@
+/** Prices of exchanges by HTTP: Coinbase and Kraken. */
 import { BigDecimal, Clock, Duration, Effect, Either, Option, Predicate, Schema, type Scope } from "effect"
 import type { QuoteCurrency } from "../../Domain/Quote.ts"
 import { bodyText, makeHttpClient, type RequestFailed, readBody, tooLong } from "../../lib/httpClient.ts"

@@ -198,6 +198,11 @@ export interface LaneSlot {
 /** Healthy targets that are kept while none of their deliveries is in memory: those that answered last. */
 const healthyCapacity = 1_024
 
+/**
+ * The lanes of one account, one lane per target. Lanes take turns, and none has more than `perLane` attempts under way.
+ * Of the slots that the account is allowed, slow lanes together have at most half, lanes in probation at most half, and
+ * both together at most three quarters: receivers that hang, known or new, leave room for the account's healthy ones.
+ */
 export class AccountLanes {
   readonly account: string
   readonly #perLane: number
