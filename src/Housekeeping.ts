@@ -11,7 +11,7 @@ import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
 import { Settings } from "./Settings.ts"
 import { Reader, type StoreUnavailable, type Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
-import * as RetentionRepo from "./Webhooks/queue/DeliveryRetentionRepo.ts"
+import * as RetentionRepo from "./Webhooks/queue/DeliveriesRepo.ts"
 
 /** How often it deletes, and how many rows one command of the writer deletes, so that other writes do not wait long. */
 const interval = "1 hour"

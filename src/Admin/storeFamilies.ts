@@ -13,7 +13,7 @@ import { Settings } from "../Settings.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { type Db, Reader } from "../Sql.ts"
 import type { Family, Sample } from "../Telemetry/instruments.ts"
-import { type EndpointOutcome, mostEndpoints, outcomesOf } from "../Webhooks/queue/EndpointHealthRepo.ts"
+import { type EndpointOutcome, mostEndpoints, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
 import { keptFor } from "./readiness.ts"
 

@@ -17,7 +17,7 @@ import { realFile } from "../Sql/fileAccess.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { Reader } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointHealthRepo.ts"
+import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
 import type { Condition } from "./alertState.ts"
 
 const minutes = (count: number): number => Duration.toMillis(Duration.minutes(count))

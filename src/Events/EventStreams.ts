@@ -4,14 +4,14 @@
  */
 import { Clock, Context, Data, Duration, Effect, Layer, Option, Stream } from "effect"
 import { Keys } from "../Auth.ts"
+import type { Owner } from "../Domain/Account.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { type EventKind, type Position, StatusEventKind, streamStart } from "../Domain/Event.ts"
-import type { AccountId } from "../Domain/Ids.ts"
+import type { AccountId, EventId } from "../Domain/Ids.ts"
 import { wellFormedJson } from "../lib/text.ts"
 import { waitAtMost } from "../lib/waiting.ts"
 import { Settings } from "../Settings.ts"
-import { Reader, type StoreUnavailable } from "../Sql.ts"
-import * as EventsRepo from "./EventsRepo.ts"
+import { type Db, oneValue, Reader, type StoreUnavailable } from "../Sql.ts"
 import { Outbox } from "./Outbox.ts"
 
 /** Streams that an account may have open, in both modes together. */
@@ -26,7 +26,7 @@ const heartbeat = "15 seconds"
 /** The account has the maximum of streams open. */
 export class TooManyStreams extends Data.TaggedError("TooManyStreams")<{ readonly limit: number }> {}
 
-const message = ({ body, id, kind }: EventsRepo.StoredEvent): string =>
+const message = ({ body, id, kind }: StoredEvent): string =>
   `id: ${id}\nevent: ${kind}\ndata: ${wellFormedJson(body)}\n\n`
 
 /** Where a stream begins, and its first message: clients remember an id without data and raise no event. */
@@ -76,13 +76,13 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
 
       const beginning = Effect.fnUntraced(function* (key: ApiKey, position: Position | undefined) {
         if (position === streamStart) return { after: 0, said: atPosition(streamStart) } satisfies Beginning
-        const { id, sequence } = (yield* EventsRepo.newest(reader, key)) ?? { id: streamStart, sequence: 0 }
+        const { id, sequence } = (yield* newestEvent(reader, key)) ?? { id: streamStart, sequence: 0 }
         // The newest event is always a valid position: after it nothing can have been deleted, however old it is.
         if (position === undefined || position === id)
           return { after: sequence, said: atPosition(id) } satisfies Beginning
         // After an older event some may have been deleted, while others with pending deliveries are kept.
         const since = (yield* Clock.currentTimeMillis) - retention
-        const place = yield* EventsRepo.placeOf(reader, key, position, since)
+        const place = yield* eventPlace(reader, key, position, since)
         if (place !== undefined) return { after: place.sequence, said: atPosition(position) } satisfies Beginning
         const why = `: ${position} is not kept any more: from the oldest event that is\n`
         return { after: 0, said: why + atPosition(streamStart) } satisfies Beginning
@@ -104,7 +104,7 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
           const next = (behind: number): Effect.Effect<Option.Option<readonly [string, number]>, StoreUnavailable> =>
             Effect.gen(function* () {
               if (!(yield* keys.isLive(key))) return Option.none()
-              const page = yield* EventsRepo.page(reader, key, behind, pageSize)
+              const page = yield* eventPage(reader, key, behind, pageSize)
               const last = page.at(-1)
               if (last !== undefined) {
                 const text = page.filter(({ kind }) => kinds.includes(kind)).map(message)
@@ -127,3 +127,44 @@ export class EventStreams extends Context.Tag("tilld/Events/EventStreams")<
     })
   )
 }
+
+/** A stored event. `body` is the body of its webhooks, `sequence` its position in the order of all commits. */
+interface StoredEvent {
+  readonly sequence: number
+  readonly id: EventId
+  readonly kind: EventKind
+  readonly body: string
+}
+
+/** The owner's events after a sequence number, in commit order. */
+const eventPage = (db: Db, { account, mode }: Owner, after: number, limit: number) =>
+  db.all<StoredEvent>(
+    `SELECT sequence, id, kind, body FROM events INDEXED BY events_owner
+     WHERE account_id = ? AND mode = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+    [account, mode, after, limit]
+  )
+
+/** The id of an event and its sequence number. */
+type EventCursor = Pick<StoredEvent, "sequence" | "id">
+
+/** The owner's event of this id, made after `since` (Unix milliseconds); undefined where there is none. */
+const eventPlace = (db: Db, { account, mode }: Owner, id: EventId, since: number) =>
+  db.get<EventCursor>(
+    "SELECT sequence, id FROM events WHERE id = ? AND account_id = ? AND mode = ? AND created_at > ?",
+    [id, account, mode, since]
+  )
+
+/** The owner's newest event, undefined before the first. */
+const newestEvent = (db: Db, { account, mode }: Owner) =>
+  db.get<EventCursor>(
+    `SELECT sequence, id FROM events INDEXED BY events_owner
+     WHERE account_id = ? AND mode = ? ORDER BY sequence DESC LIMIT 1`,
+    [account, mode]
+  )
+
+/** What every attempt to deliver an event sends, byte for byte; undefined where the owner has no such event. */
+export const eventBody = (db: Db, { account, mode }: Owner, id: string) =>
+  Effect.map(
+    oneValue<string>(db, "SELECT body FROM events WHERE id = ? AND account_id = ? AND mode = ?", [id, account, mode]),
+    (body) => body && wellFormedJson(body)
+  )

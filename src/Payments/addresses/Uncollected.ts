@@ -11,8 +11,8 @@ import { type PriceOf, QuoteCurrency, usdOf } from "../../Domain/Quote.ts"
 import { betweenParts } from "../../Http/parts.ts"
 import { Reader } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
+import * as ReceivedRepo from "./CollectedRepo.ts"
 import { newest } from "./CollectedRepo.ts"
-import * as ReceivedRepo from "./ReceivedRepo.ts"
 
 const interval = Duration.toMillis("1 hour")
 /** Payments that are read at once. */

@@ -38,7 +38,7 @@ export const listReceived = operation({
   run: Effect.fnUntraced(function* ({ account, after, chain, mode }) {
     // An empty list would read as: nothing waits.
     if (account !== undefined) yield* mustExist(account)
-    const repo = yield* lazily(() => import("./ReceivedRepo.ts"))
+    const repo = yield* lazily(() => import("./CollectedRepo.ts"))
     const reader = yield* Reader
     const { next, rows } = yield* repo.received(reader, { chain, mode }, account, after, window)
     return {

@@ -1,7 +1,7 @@
 /**
  * Decides at each start whether the address numbering may continue, and keeps the index mark up to date while the daemon
  * runs. It may continue where the mark has the token of the database's last start and no index ahead of the database's;
- * otherwise every wallet has to jump. A wallet that another database has used further jumps too, see `otherMarks.ts`.
+ * otherwise every wallet has to jump. A wallet that another database has used further jumps too, see `IndexMark.ts`.
  * `Addresses.ts` is the only caller.
  *
  * A jump skips indexes that a lost newer copy of the database may have handed out, and the skipped addresses are watched.

@@ -57,7 +57,7 @@ export const owedRefunds = operation({
     const repo = yield* lazily(() => import("../RefundsRepo.ts"))
     const { getAddress } = yield* lazily(() => import("../../Domain/Address.ts"))
     const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
-    const { keptBeside } = yield* lazily(() => import("../addresses/ReceivedRepo.ts"))
+    const { keptBeside } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
     const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
     const reader = yield* Reader
     const ids = all ? (yield* repo.payable(reader, mostRefundsAsked)).map(({ id }) => id) : of

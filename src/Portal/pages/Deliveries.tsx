@@ -4,7 +4,7 @@ import { Clock, Effect, Either, Record as Struct } from "effect"
 import type { Accounts } from "../../Auth.ts"
 import { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
 import { EndpointId } from "../../Domain/Ids.ts"
-import { bodyOf } from "../../Events/EventsRepo.ts"
+import { eventBody } from "../../Events/EventStreams.ts"
 import { makeCursors } from "../../Http/cursor.ts"
 import { iso } from "../../lib/moment.ts"
 import { carryOut } from "../../Operations/auditLog.ts"
@@ -103,7 +103,7 @@ const one: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { params,
   const reader = yield* Reader
   const delivery = yield* LogRepo.ofOwner(reader, viewer.owner, params.id ?? "")
   if (delivery === undefined) return missing(viewer, "/deliveries", "delivery")
-  const body = yield* bodyOf(reader, viewer.owner, delivery.event)
+  const body = yield* eventBody(reader, viewer.owner, delivery.event)
   const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
   return framedReply(
     viewer,

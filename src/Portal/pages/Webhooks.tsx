@@ -19,8 +19,8 @@ import {
   deleteEndpoint,
   registerEndpoint
 } from "../../Webhooks/endpointOperations.ts"
-import { countLimit, healthOf, wouldCancel } from "../../Webhooks/queue/EndpointHealthRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
+import { countLimit, healthOf, wouldCancel } from "../../Webhooks/queue/EndpointsRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { ageOf, type DefaultSecretAge, markOf } from "../../Webhooks/SigningKeys.ts"
 import { rotateSecret } from "../../Webhooks/secretOperations.ts"
