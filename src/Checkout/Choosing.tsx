@@ -47,6 +47,10 @@ export interface ChoosingProps extends Pick<CheckoutPageProps, "choice" | "langu
   readonly isRateExpired: boolean
 }
 
+/** So many choices are in sight at most; where there are more, the rest of the few is folded. */
+const mostShown = 8
+const fewShown = 6
+
 /** Six digits are enough to choose by: the payment has the exact amount, at the rate of its choice. */
 const roundAmount = (amount: string, currency: string, language: Language): string =>
   `${new Intl.NumberFormat(language, { maximumSignificantDigits: 6 }).format(Number(amount))}\u00a0${currency}`
@@ -74,6 +78,10 @@ const ChoosingPage = (props: ChoosingProps) => {
   const { action, choice, isRateExpired, language, look, mode, offers, price } = props
   const t = checkoutTexts[language]
   const title = t.choose(fiatText(price.amount, price.currency, language))
+  const buttons = offers
+    .toSorted((a, b) => Number(a.amount === undefined) - Number(b.amount === undefined))
+    .map((offer) => <OfferButton key={`${offer.currency} ${offer.chain}`} {...props} offer={offer} />)
+  const more = buttons.splice(offers.length > mostShown ? fewShown : mostShown)
   return (
     <Framed title={title} {...{ language, choice, look }}>
       <main data-state="choosing" data-now={mark.now}>
@@ -82,11 +90,13 @@ const ChoosingPage = (props: ChoosingProps) => {
         <TimeLeft {...props} t={t} />
         {isRateExpired && <p class="notice">{t.rateExpired}</p>}
         <form class="offers" method="post" action={action}>
-          {offers
-            .toSorted((a, b) => Number(a.amount === undefined) - Number(b.amount === undefined))
-            .map((offer) => (
-              <OfferButton key={`${offer.currency} ${offer.chain}`} {...props} offer={offer} />
-            ))}
+          {buttons}
+          {more.length > 0 && (
+            <details>
+              <summary>{t.moreChoices(more.length)}</summary>
+              {more}
+            </details>
+          )}
         </form>
       </main>
     </Framed>

@@ -63,7 +63,8 @@ export const english = {
   /** Before a choice: the former one was not paid in time. */
   rateExpired: "The rate has expired. Choose again at today’s rate.",
   /** What a network takes for the transfer. */
-  fee: (cost: string) => `fee about ${cost}`,
+  moreChoices: (count: number) => `${count} more ways to pay`,
+  fee: (cost: string) => `network fee about ${cost}`,
   /** In place of the amount of what cannot be chosen. */
   unpriced: "Not available now: no current price.",
   help: "Need help?",

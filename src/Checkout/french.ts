@@ -36,7 +36,8 @@ export const french: Texts = {
   choose: (price) => `Choisissez comment payer ${price}`,
   changeChoice: "Payer avec autre chose",
   rateExpired: "Le cours a expiré. Choisissez de nouveau, au cours du jour.",
-  fee: (cost) => `frais d’environ ${cost}`,
+  moreChoices: (count) => `${count} autres moyens de payer`,
+  fee: (cost) => `frais de réseau d’environ ${cost}`,
   unpriced: "Indisponible pour le moment : pas de cours actuel.",
   help: "Besoin d’aide ?",
   exchange: (network, amount) =>

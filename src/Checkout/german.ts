@@ -36,7 +36,8 @@ export const german: Texts = {
   choose: (price) => `Wählen Sie, womit Sie ${price} zahlen`,
   changeChoice: "Mit etwas anderem zahlen",
   rateExpired: "Der Kurs ist abgelaufen. Wählen Sie neu, zum heutigen Kurs.",
-  fee: (cost) => `Gebühr etwa ${cost}`,
+  moreChoices: (count) => `${count} weitere Möglichkeiten`,
+  fee: (cost) => `Netzwerkgebühr etwa ${cost}`,
   unpriced: "Derzeit nicht möglich: kein aktueller Kurs.",
   help: "Brauchen Sie Hilfe?",
   exchange: (network, amount) =>

@@ -36,7 +36,8 @@ export const portuguese: Texts = {
   choose: (price) => `Escolha como pagar ${price}`,
   changeChoice: "Pagar com outra coisa",
   rateExpired: "A taxa de câmbio expirou. Escolha de novo, à taxa de hoje.",
-  fee: (cost) => `taxa de cerca de ${cost}`,
+  moreChoices: (count) => `Mais ${count} formas de pagar`,
+  fee: (cost) => `taxa de rede de cerca de ${cost}`,
   unpriced: "Indisponível agora: sem preço atual.",
   help: "Precisa de ajuda?",
   exchange: (network, amount) =>

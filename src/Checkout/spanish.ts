@@ -36,7 +36,8 @@ export const spanish: Texts = {
   choose: (price) => `Elija cómo pagar ${price}`,
   changeChoice: "Pagar con otra cosa",
   rateExpired: "El tipo de cambio ha caducado. Elija de nuevo, al de hoy.",
-  fee: (cost) => `comisión de unos ${cost}`,
+  moreChoices: (count) => `${count} formas más de pagar`,
+  fee: (cost) => `comisión de red de unos ${cost}`,
   unpriced: "No disponible ahora: sin precio actual.",
   help: "¿Necesita ayuda?",
   exchange: (network, amount) =>

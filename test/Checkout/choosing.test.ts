@@ -48,15 +48,19 @@ describe("the page of a price", () => {
   it("has a button for each choice, and what has no price last", () => {
     const { headers, text } = pageOf({ look: { name: "Ann's", frameAncestors: ["https://shop.example"] } })
     expect(buttonsOf(text)).toEqual([
-      ["USDC-base", "USDC on Base: about 27.1739 USDC · fee about €0.01", true],
-      ["USDC-polygon", "USDC on Polygon: about 27.1739 USDC · fee about €0.02", true],
-      ["ETH-ethereum", "ETH on Ethereum: about 0.0108723 ETH · fee about €0.42", true],
+      ["USDC-base", "USDC on Base: about 27.1739 USDC · network fee about €0.01", true],
+      ["USDC-polygon", "USDC on Polygon: about 27.1739 USDC · network fee about €0.02", true],
+      ["ETH-ethereum", "ETH on Ethereum: about 0.0108723 ETH · network fee about €0.42", true],
       ["USDC-arbitrum", "USDC on Arbitrum: about 27.1739 USDC", true],
       ["DAI-base", "DAI on Base: Not available now: no current price.", false]
     ])
     expect(text).toContain('<form class="offers" method="post" action="/pay/x/choose?lang=en">')
     expect(text).toContain("<title>Choose how to pay €25.00 · Ann's</title>")
     expect(text).toContain(">1:00</b>")
+    expect(text).not.toContain("<details>")
+    const many = [...offers, ...offers.map((one) => ({ ...one, chain: "optimism" as const }))]
+    const [seen = "", folded = ""] = pageOf({ offers: many }).text.split("<summary>4 more ways to pay</summary>")
+    expect([buttonsOf(seen).length, buttonsOf(folded).length]).toEqual([6, 4])
     expect(headers["content-security-policy"]).toMatch(/frame-ancestors https:\/\/shop\.example$/)
   })
 

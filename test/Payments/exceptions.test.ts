@@ -6,7 +6,7 @@ import type { ExceptionContent } from "../../src/Domain/Exception.ts"
 import type { Payment } from "../../src/Domain/Payment.ts"
 import type { Receipt } from "../../src/Domain/Receipt.ts"
 import { exceptionsOf, unknownMoney } from "../../src/Payments/exceptions.ts"
-import { withoutGas } from "../../src/Payments/gas.ts"
+import { withoutGas } from "../../src/Payments/standing.ts"
 import { lastOnTime, payment as openPayment, receipt as receiptOf } from "./machine.ts"
 
 /** When the payment ended, where it did. */

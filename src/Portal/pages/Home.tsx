@@ -289,7 +289,7 @@ const home = Effect.fnUntraced(function* (viewer: Viewer) {
         />
         {isAdmin ? <Waiting of={waits} networks={chains} price={prices.usd} /> : null}
         <Figure name="To resolve" value={<a href={pathOf(viewer, "/exceptions")}>{countText(open, mostInBadge)}</a>}>
-          <p class="muted">exceptions</p>
+          <p class="muted">{open === 1 ? "exception" : "exceptions"}</p>
         </Figure>
       </div>
       <Cut since={overview.since} />

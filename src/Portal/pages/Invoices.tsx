@@ -48,9 +48,9 @@ const list: PortalHandler<Invoices | Secrets> = Effect.fnUntraced(function* (vie
     <>
       <Chips
         label="Status"
-        options={["all", ...InvoiceStatus.literals].map((one) => [one, one] as const)}
-        chosen={status ?? "all"}
-        hrefOf={(one) => withQuery(path, one === "all" ? {} : { status: one })}
+        options={[["", "All"], ...InvoiceStatus.literals.map((one) => [one, one] as const)]}
+        chosen={status ?? ""}
+        hrefOf={(one) => withQuery(path, one === "" ? {} : { status: one })}
       />
       <Table
         caption="Invoices, newest first"
