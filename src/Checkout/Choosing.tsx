@@ -47,9 +47,8 @@ export interface ChoosingProps extends Pick<CheckoutPageProps, "choice" | "langu
   readonly isRateExpired: boolean
 }
 
-/** So many choices are in sight at most; where there are more, the rest of the few is folded. */
-const mostShown = 8
-const fewShown = 6
+/** Choices in sight. Two more are not worth folding. */
+const inSight = 6
 
 /** Six digits are enough to choose by: the payment has the exact amount, at the rate of its choice. */
 const roundAmount = (amount: string, currency: string, language: Language): string =>
@@ -81,7 +80,7 @@ const ChoosingPage = (props: ChoosingProps) => {
   const buttons = offers
     .toSorted((a, b) => Number(a.amount === undefined) - Number(b.amount === undefined))
     .map((offer) => <OfferButton key={`${offer.currency} ${offer.chain}`} {...props} offer={offer} />)
-  const more = buttons.splice(offers.length > mostShown ? fewShown : mostShown)
+  const more = buttons.splice(offers.length > inSight + 2 ? inSight : inSight + 2)
   return (
     <Framed title={title} {...{ language, choice, look }}>
       <main data-state="choosing" data-now={mark.now}>

@@ -365,10 +365,9 @@ export const standingOfLost = (
   )
 }
 
-// Gas at the address of a token payment: native coin that the operator sends there to collect the tokens with, which is
-// not an exception. Coin that a customer may have sent is not gas: from before the payment's end, before the first token
-// on that chain, or beyond the cost of a token transfer. What the wallet's own sponsor has sent is gas always: it pays for
-// nothing, also at the address of an open payment of coin.
+// Gas: native coin that the operator sends to collect a payment's tokens with, which is not an exception. A customer's is
+// none: from before the payment's end or the first token on that chain, or beyond the cost of a token transfer. Coin of the
+// wallet's own sponsor is gas always, also at the address of an open payment of coin.
 
 const isCoin = ({ chain, currency }: Pick<Receipt, "chain" | "currency">): boolean => currency === nativeToken(chain)
 
