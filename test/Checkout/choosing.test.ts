@@ -1,11 +1,9 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, it } from "vitest"
-import { renderCheckout } from "../../src/Checkout/CheckoutPage.tsx"
 import { type ChoosingProps, renderChoosing, type ShownOffer } from "../../src/Checkout/Choosing.tsx"
 import { checkoutTexts, languages } from "../../src/Checkout/languages.ts"
 import { piecesAt } from "../../src/Checkout/RenderedPages.ts"
-import type { CheckoutState, CheckoutView } from "../../src/Checkout/view.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { visitor } from "../lib/browser.ts"
@@ -78,34 +76,6 @@ describe("the page of a price", () => {
     expect(pageOf({ language, mode: "live" }).text).not.toContain(rateExpired)
     expect(pageOf({ language, mode: "live" }).text).not.toContain(test)
   })
-})
-
-it("the page of a payment leads back to the choice only while nothing has come", () => {
-  const ask = {
-    ...{ due: 5n, least: undefined, uri: "ethereum:0x1", chainId: 1, contract: undefined },
-    startsAt: 0,
-    endsAt: 1
-  }
-  const receipt = { received: 5n, paidAt: undefined, transactions: [] }
-  const states: ReadonlyArray<CheckoutState> = [
-    { kind: "waiting", ask },
-    { kind: "partPaid", ask, received: 1n },
-    { kind: "seen", confirmations: undefined, receipt },
-    { kind: "expired" }
-  ]
-  const leadsBack = (state: CheckoutState, changeUrl?: string) => {
-    const view: CheckoutView = {
-      ...{ state, amount: 5n, currency: "ETH", decimals: 18, chain: "base", mode: "test", merchantRef: "order" },
-      ...{ address: `0x${"1".repeat(40)}`, extras: [], shopUrl: undefined, lags: false }
-    }
-    const { choice, language, look } = props
-    const { document } = renderCheckout({ view, version: "v", worth: undefined, changeUrl, language, choice, look })
-    return Buffer.concat([...piecesAt(document, 0, 1, language)]).includes(
-      '<a href="?change">Pay with something else</a>'
-    )
-  }
-  expect(states.map((state) => leadsBack(state, "?change"))).toEqual([true, false, false, false])
-  expect(states.map((state) => leadsBack(state))).toEqual([false, false, false, false])
 })
 
 liveSuite(testApp(), "the page of a price in a browser", (test) => {

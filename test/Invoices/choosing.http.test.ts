@@ -62,7 +62,8 @@ liveSuite(app, "the page of an invoice", (test) => {
     const { choose, page, read } = yield* shop()
     yield* choose("USDC-base")
     expect((yield* page()).text).toContain('href="?lang=en&amp;choose"')
-    expect(stateOf(yield* page("?choose"))).toBe("choosing")
+    const again = yield* page("?choose")
+    expect([stateOf(again), again.text.includes("The rate has expired.")]).toEqual(["choosing", false])
     yield* choose("USDC-polygon")
     const { payment } = yield* read
     yield* execute("UPDATE payments SET status = 'detecting', amount_received = '1' WHERE id = ?", [payment])
@@ -81,12 +82,18 @@ liveSuite(app, "the page of an invoice", (test) => {
     expect(new URL(last.checkoutUrl).pathname).toBe(path)
     expect((yield* page()).text).toContain(last.address.slice(-4))
     expect((yield* call("HEAD", path)).status).toBe(200)
+    yield* execute("UPDATE payments SET status = 'confirmed', confirmed_at = 1, failure_reason = NULL WHERE id = ?", [
+      former.id
+    ])
+    yield* execute("UPDATE invoices SET status = 'paid' WHERE payment_id = ?", [last.id])
+    expect(stateOf(yield* page())).toBe("paid")
   })
 
   test("is in the invoice's language, unless the customer takes another", function* () {
-    const { page } = yield* shop({ language: "de" })
+    const { choose, page, path } = yield* shop({ language: "de" })
     expect((yield* page()).text).toContain('<html lang="de">')
     expect((yield* page("?lang=fr")).text).toContain('<html lang="fr">')
+    expect((yield* choose("USDC-base", "?lang=fr")).headers.location).toBe(`${path}?lang=fr`)
   })
 
   test("says when the rate has expired, and offers the choice again", function* () {

@@ -1,9 +1,10 @@
 import { expect } from "@effect/vitest"
-import { BigDecimal, Effect, Either, TestClock } from "effect"
+import { BigDecimal, Effect, Either, Layer, TestClock } from "effect"
 import fc from "fast-check"
 import { standardFiat } from "../../src/Domain/Currency.ts"
 import type { CreateQuote } from "../../src/Domain/Quote.ts"
-import { grossOf, quoteRefusalOf } from "../../src/Quotes.ts"
+import { Prices } from "../../src/Quotes/Prices.ts"
+import { grossOf, Quotes, quoteRefusalOf } from "../../src/Quotes.ts"
 import { scopedTest } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { create, fixed, lock, other, owner, type Priced, quotesWith, usedBy } from "./quoting.ts"
@@ -157,6 +158,12 @@ const testOfCoinbase = scopedTest(quotesWith({ rates: { ...testRates(fixed), sou
 testOfCoinbase("a source that has not been read yet has no price, and fixed prices do not replace it", function* () {
   const result = yield* Effect.either(create({ fromCurrency: "USD", toCurrency: "EUR", amount: "5" }))
   expect(result).toMatchObject(Either.left({ _tag: "RateUnavailable" }))
+})
+
+const apart = Layer.succeed(Prices, { of: () => ({ price: undefined, fresh: ["kraken", "coinbase"] }) } as never)
+scopedTest(quotesWith({}, apart))("a stablecoin is no dollar while its sources contradict each other", function* () {
+  const priced = (yield* Quotes).priceIn("test", { amount: "5", currency: "USD" }, { currency: "USDC", chain: "base" })
+  expect(yield* Effect.flip(priced)).toMatchObject({ _tag: "RateUnavailable" })
 })
 
 test("an amount that the fees eat up is too small", function* () {

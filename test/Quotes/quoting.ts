@@ -43,9 +43,9 @@ const accounts = Layer.effectDiscard(
 
 export const fixed = { ETH: "2500", MATIC: "0.5", USDC: "1", USDT: "0.999", WBTC: "65000", EUR: "1.10", MXN: "0.05" }
 
-export const quotesWith = (over: Partial<SettingsShape> = {}) =>
+export const quotesWith = (over: Partial<SettingsShape> = {}, prices = Layer.provide(Prices.layer, networks)) =>
   Quotes.layer.pipe(
-    Layer.provide(Layer.provide(Prices.layer, networks)),
+    Layer.provide(prices),
     Layer.provide(chains),
     Layer.provideMerge(
       testSettingsLayer("", {
