@@ -34,8 +34,6 @@ import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { endCancelled } from "./Payments/cancellation.ts"
 import * as Repo from "./Payments/InvoicesRepo.ts"
 import * as PaymentsRepo from "./Payments/PaymentsRepo.ts"
-import { counted } from "./Payments/statusMachine.ts"
-import { standingOf } from "./Payments/storeTransitions.ts"
 import { type CreateError, Payments, payableOn } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { decimalProblems, offProblems, Quotes } from "./Quotes.ts"
@@ -275,11 +273,9 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
         yield* Repo.setPayment(invoice.id, payment.id)
       })
 
-      /** Ends the payment of the choice before, unless money was seen for it. */
+      /** Ends the payment of the choice before. No money was seen for it: the invoice would be processing. */
       const replace = Effect.fnUntraced(function* (former: Payment, id: Invoice["id"]) {
         if (isEnded(former.status)) return
-        const { receipts } = yield* standingOf(former)
-        if (counted(former, receipts).length > 0) return yield* notOpen("processing")
         yield* Repo.setPayment(id, undefined)
         yield* Effect.orDie(endCancelled(outbox, former))
       })
