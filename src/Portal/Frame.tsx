@@ -3,9 +3,10 @@ import type { ComponentChildren } from "preact"
 import { assets } from "../Pages/assets.ts"
 import { Mark } from "../Pages/marks.tsx"
 import { Document } from "../Pages/reply.tsx"
+import { FormPlace } from "./components/Form.tsx"
 import { countText, Notice } from "./components/values.tsx"
 import { pathOf } from "./route.ts"
-import { mayAs, mostInBadge, type Role, type Viewer, ViewerContext } from "./Viewer.ts"
+import { mayAs, mostInBadge, type Role, type Viewer } from "./Viewer.ts"
 
 interface Section {
   readonly path: string
@@ -206,7 +207,9 @@ export const Frame = ({ action, also, back, children, isLive = false, search, se
           {viewer.done}
         </Notice>
       )}
-      <ViewerContext.Provider value={viewer}>{children}</ViewerContext.Provider>
+      <FormPlace.Provider value={{ csrf: viewer.csrf, addressOf: (to) => pathOf(viewer, to) }}>
+        {children}
+      </FormPlace.Provider>
       <p class="guide">
         <a href={`/guide/${guideOf(section)}`}>Guide to this page</a>
       </p>

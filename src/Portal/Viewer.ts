@@ -1,6 +1,4 @@
 import { Data, Effect } from "effect"
-import { createContext } from "preact"
-import { useContext } from "preact/hooks"
 import type { Owner } from "../Domain/Account.ts"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
 import type { Role } from "../Domain/Person.ts"
@@ -45,14 +43,6 @@ interface Badges {
 }
 
 export const mostInBadge = 100
-
-/** The viewer of the page around a component; the frame sets it. */
-export const ViewerContext = createContext<Viewer | undefined>(undefined)
-export const useViewer = (): Viewer => {
-  const viewer = useContext(ViewerContext)
-  if (viewer === undefined) throw new Error("outside of the frame")
-  return viewer
-}
 
 /** The viewer as the caller of an operation. */
 export const callerOf = ({ actor, role }: Viewer): Effect.Effect<Caller, ProofNeeded> =>

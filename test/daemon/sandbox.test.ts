@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { describe, expect } from "@effect/vitest"
 import { Array as Arr, Effect, Random, Schedule } from "effect"
-import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import type { InvoiceObject } from "../../src/Domain/Invoice.ts"
 import { beginPayment, isRefused, untilRefused } from "../lib/inFlight.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
@@ -71,7 +71,7 @@ const shellIn = (cwd: string) => (commands: string) =>
   }).pipe(Effect.scoped)
 
 interface List {
-  readonly data: ReadonlyArray<PaymentObject>
+  readonly data: ReadonlyArray<InvoiceObject>
 }
 
 /** What the sandbox has written down of its chains. */
@@ -94,7 +94,7 @@ const isAlive = (pid: number): boolean => {
 
 describe("the sandbox", () => {
   liveTest(
-    "runs once, and prints commands that work as they stand: a payment is made, paid and confirmed",
+    "runs once, and prints commands that work as they stand: an invoice is made, and paid once something is chosen",
     function* () {
       const { folder, ports, sandbox, up } = yield* installation
       const { lines, pid } = yield* up
@@ -110,17 +110,17 @@ describe("the sandbox", () => {
       const [create = "", pay = "", list = ""] = printed
         .split("\n\n")
         .filter((block) => /^ +(?:curl|node) /.test(block))
-      const payment: PaymentObject = JSON.parse(yield* shell(create))
-      expect(payment).toMatchObject({ status: "pending", merchantRef: "order-1", amount: "25000000", currency: "USDC" })
-      const sent = yield* shell(pay.replace("pay_…", payment.id))
+      const made: InvoiceObject = JSON.parse(yield* shell(create))
+      expect(made).toMatchObject({ status: "open", merchantRef: "order-1", payments: [] })
+      yield* shell(`curl -sS ${made.checkoutUrl}/choose -d choice=USDC-base`)
+      const sent = yield* shell(pay.replace("inv_…", made.id))
       expect(sent).toContain("To expect: payment.detecting, then payment.confirmed after 3 blocks.")
-      const confirmed = yield* shell(list).pipe(
+      const paid = yield* shell(list).pipe(
         Effect.map((text): List => JSON.parse(text)),
-        Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "confirmed")),
+        Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "paid")),
         Effect.retry(Schedule.spaced("200 millis"))
       )
-      expect(sent).toContain(`Sent 25.000000 USDC on base to ${payment.address}, in ${confirmed.txHash}\n`)
-      expect(confirmed.id).toBe(payment.id)
+      expect(sent).toContain(` USDC on base to ${paid.payments[0]?.address}, in ${paid.payments[0]?.txHash}\n`)
     }
   )
 

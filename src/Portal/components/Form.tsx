@@ -7,8 +7,6 @@ import { useContext } from "preact/hooks"
 import type { FieldProblem } from "../../Domain/ApiError.ts"
 import { ChainName, chainTraits } from "../../Domain/Chain.ts"
 import { Mark } from "../../Pages/marks.tsx"
-import { pathOf } from "../route.ts"
-import { useViewer } from "../Viewer.ts"
 
 /** A form's fields as they were typed, and what is wrong with them. */
 export interface FormState {
@@ -47,13 +45,16 @@ export interface PostFormProps {
   readonly children?: ComponentChildren
 }
 
+/** What every form sends as the field `csrf`, and the address of a page below the account's; set by the frame. */
+export const FormPlace = createContext({ csrf: "", addressOf: (to: string) => to })
+
 /** A form that changes something. */
 export const PostForm = ({ children, dangerous, labels = {}, of, submit, to }: PostFormProps) => {
-  const viewer = useViewer()
+  const { addressOf, csrf } = useContext(FormPlace)
   return (
-    <form method="post" action={pathOf(viewer, to)} id={of.id} class="fields" noValidate>
+    <form method="post" action={addressOf(to)} id={of.id} class="fields" noValidate>
       <Problems of={of} labels={labels} />
-      <input type="hidden" name="csrf" value={viewer.csrf} />
+      <input type="hidden" name="csrf" value={csrf} />
       <Around.Provider value={{ of, labels }}>{children}</Around.Provider>
       <p class="actions">
         <button type="submit" class={dangerous ? "dangerous" : undefined}>
@@ -72,10 +73,10 @@ interface ActProps extends Pick<PostFormProps, "to"> {
 
 /** A form of one button. */
 export const Act = ({ children, fields = {}, to }: ActProps) => {
-  const viewer = useViewer()
+  const { addressOf, csrf } = useContext(FormPlace)
   return (
-    <form method="post" action={pathOf(viewer, to)}>
-      {Object.entries({ csrf: viewer.csrf, ...fields }).map(([name, value]) => (
+    <form method="post" action={addressOf(to)}>
+      {Object.entries({ csrf, ...fields }).map(([name, value]) => (
         <input key={name} type="hidden" name={name} value={value} />
       ))}
       <button type="submit">{children}</button>
