@@ -121,7 +121,7 @@ export const questions: ReadonlyArray<Question> = [
     differ:
       "the time of two replaces the stored one, and a provider with another is contradicted; a branch that two others do not have is left; of two, payments wait",
     alone: "the stored time counts once the serving one decides alone",
-    asked: { "Chains/corroboration/blockTime.ts": ["findHeader"] }
+    asked: { "Chains/corroboration/endingSearch.ts": ["findHeader"] }
   },
   {
     asks: "which transfers are in blocks four times as deep as the confirmations",
