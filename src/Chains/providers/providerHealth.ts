@@ -26,7 +26,9 @@ const contradictedFor = Duration.toMillis("1 hour")
 /** Reasons with which a provider that follows the chain reports blocks that it lacks, as of a false branch. */
 const answers: ReadonlySet<RpcReason> = new Set(["missing", "inconsistent", "state", "range", "too_large"])
 
-const isAnswer = (error: RpcError | WrongChain): boolean => error._tag === "RpcError" && answers.has(error.reason)
+/** Whether it has answered with that, if only that it lacks a block. */
+export const isAnswer = (error: RpcError | WrongChain): boolean =>
+  error._tag === "RpcError" && answers.has(error.reason)
 
 /** Reasons that mean no response. */
 const noAnswer: ReadonlySet<RpcReason> = new Set(["unreachable", "timeout", "http", "rate_limited"])

@@ -3,7 +3,7 @@
  * range of blocks, or replaces the blocks that a reorg orphaned; a step is stored whole in one transaction, or not at
  * all. `Watcher` calls it until the head is reached, then at its poll interval.
  */
-import { Array as Arr, Duration, Effect } from "effect"
+import { Array as Arr, Duration, Effect, Either } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import type { BlockRef, Scan } from "../../Domain/Receipt.ts"
 import type { ChainSettings } from "../../Settings.ts"
@@ -16,6 +16,7 @@ import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
+import { isAnswer } from "../providers/providerHealth.ts"
 import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
@@ -169,12 +170,19 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   if ("doubt" in corroborated) return waiting(corroborated.doubt)
   yield* watch.heads.checkPlausible(provider, head)
   const startBy = ({ client }: Provider, head: BlockRef) => latestStart(chain, client, reader, watch.watched, head)
-  const others = configured === undefined ? yield* providers.others(provider) : []
+  const others = configured === undefined ? yield* providers.answering(provider) : []
   // The lowest: one whose blocks have wrong times must not hide what was paid below.
   const lower = yield* Effect.forEach(others, (one) =>
-    Effect.option(Effect.flatMap(sendBatch(one.client, [getHead]), ([theirs]) => startBy(one, theirs)))
+    Effect.either(Effect.flatMap(sendBatch(one.client, [getHead]), ([theirs]) => startBy(one, theirs)))
   )
-  const start = configured ?? Math.min(yield* startBy(provider, head), ...Arr.getSomes(lower))
+  const hasAnswer = lower.some((one) => Either.isRight(one) || (one.left._tag === "RpcError" && isAnswer(one.left)))
+  const isAlone = !hasAnswer && !isOnlyProvider(watch) && !providers.decidesAlone(provider)
+  if (configured === undefined && isAlone && (yield* Watched.oldestUnplaced(reader, chain, watch.watched))) {
+    return waiting(
+      "payments were made before the chain's first head was known, and no other provider answers how far back to read: one is waited for as long as payments.sole_provider_patience says"
+    )
+  }
+  const start = configured ?? Math.min(yield* startBy(provider, head), ...Arr.getRights(lower))
   // In one batch with the head, so that both are of the same chain and branch.
   const [checkpoint, again] = yield* sendBatch(client, [getHeader(start), getHeader(head.number)])
   if (again.hash !== head.hash) {

@@ -73,6 +73,31 @@ describe("the first head", () => {
     })
   })
 
+  onTwo(
+    "is not placed by one provider's times alone before the patience is over",
+    { height: 1_000 },
+    function* (chain, other) {
+      other.failure = "unreachable"
+      // Each block as if it was older than the payment.
+      chain.distort = ({ method, params: [number] }, answer) =>
+        method === "eth_getBlockByNumber" && number !== "latest" && number !== "0x0"
+          ? { ...(answer as object), timestamp: "0x1" }
+          : answer
+      yield* TestClock.setTime(10_000_000)
+      yield* pay(alice)
+      chain.mine(coin(alice, 1n))
+      chain.mineMany(299)
+      yield* watch
+      yield* Effect.repeatN(second, 300)
+      expect(yield* reason).toContain("no other provider answers how far back to read")
+      expect(yield* scanned).toBeUndefined()
+      other.failure = undefined
+      yield* Effect.raceFirst(committedTo(1_300), Effect.forever(second))
+      expect((yield* scanned)?.start_number).toBe(940)
+      expect(yield* numbers).toEqual([1_001])
+    }
+  )
+
   onChain("permanently sets the configured start block", { height: 20, startBlock: 30 }, function* (chain) {
     yield* pay(alice)
     chain.mine(coin(alice, 1n))
