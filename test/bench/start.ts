@@ -6,7 +6,7 @@ import { type Figure, mebibytes, median, seconds, times } from "./Figure.ts"
 import { memoryOf } from "./memory.ts"
 import { start as startNode } from "./processes.ts"
 
-const starts = 7
+const starts = 15
 
 /** Resident memory once it has changed by less than a MiB for three seconds, or half a minute has gone by. */
 const settled = (pid: number) =>
