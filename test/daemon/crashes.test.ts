@@ -1,7 +1,7 @@
 import { describe, expect } from "@effect/vitest"
 import { Array as Arr, Effect } from "effect"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { type Daemon, type Home, rows, serve } from "../lib/daemon.ts"
+import { confirmations, type Daemon, type Home, pay, rows, serve, story } from "../lib/daemon.ts"
 import type { Delivered } from "../lib/inbox.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { hookPath, hookShop } from "./hookShop.ts"
@@ -9,6 +9,11 @@ import { hookPath, hookShop } from "./hookShop.ts"
 const shop = hookShop("base")
 
 const kill = (daemon: Daemon) => Effect.map(daemon.end("SIGKILL"), ({ signal }) => expect(signal).toBe("SIGKILL"))
+
+const confirmedOnce = {
+  statuses: ["detecting", "confirmed"],
+  events: ["payment.created", "payment.detecting", "payment.confirmed"]
+}
 
 const bytes = ({ request }: Delivered) => request.body.toString("utf8")
 
@@ -20,6 +25,22 @@ const committed = (home: Home, { id }: PaymentObject) =>
   )
 
 describe("a daemon that is killed", () => {
+  liveTest("between payment and confirmation confirms the payment once when it is back", function* () {
+    const { chain, create, daemon, home, inbox } = yield* shop
+    const payment = yield* create()
+    const hash = yield* pay(chain, payment)
+    yield* chain.mine()
+    yield* inbox.take(hookPath, payment, "payment.created", "payment.detecting")
+    yield* kill(daemon)
+    yield* chain.mine(confirmations - 1)
+
+    const back = yield* serve(home, daemon.key)
+    const [confirmed] = yield* inbox.take(hookPath, payment, "payment.confirmed")
+    expect(confirmed?.event.data).toMatchObject({ status: "confirmed", txHash: hash })
+    expect(yield* back.payment(payment)).toEqual(confirmed?.event.data)
+    expect(yield* story(home, payment)).toEqual(confirmedOnce)
+  })
+
   liveTest("while a receiver holds its answer delivers the event again, with the same id and bytes", function* () {
     const { create, daemon, home, inbox } = yield* shop
     yield* inbox.behave(() => Effect.never)
@@ -54,5 +75,22 @@ describe("a daemon that is killed", () => {
     expect(new Set(given).size).toBe(given.length)
     const stored = yield* rows<{ address: string }>(home, "SELECT address FROM payments ORDER BY wallet_index")
     expect(stored.map(({ address }) => address)).toEqual(Arr.makeBy(stored.length, home.address))
+  })
+})
+
+describe("while the daemon is down", () => {
+  liveTest("a payment is paid: it is confirmed at the next start, detected first", function* () {
+    const { chain, create, daemon, home, inbox } = yield* shop
+    const payment = yield* create()
+    yield* inbox.take(hookPath, payment, "payment.created")
+    yield* daemon.end("SIGTERM")
+    const hash = yield* pay(chain, payment)
+    yield* chain.mine(30)
+
+    yield* serve(home, daemon.key)
+    const [detecting, confirmed] = yield* inbox.take(hookPath, payment, "payment.detecting", "payment.confirmed")
+    expect(detecting?.event.data).toMatchObject({ status: "detecting", txHash: hash })
+    expect(confirmed?.event.data).toMatchObject({ status: "confirmed", txHash: hash })
+    expect(yield* story(home, payment)).toEqual(confirmedOnce)
   })
 })

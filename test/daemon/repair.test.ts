@@ -106,6 +106,21 @@ describe("rescan", () => {
 })
 
 describe("claim", () => {
+  liveTest("counts a missed transaction once", function* () {
+    const world = yield* missedPayment
+    const { chain, hash, inbox, json, number, payment } = world
+    const credit = { address: payment.address, currency: "USDC", amount: usdc.amount, payment: payment.id }
+    const claimed = yield* json("claim", ...network, hash)
+    expect(claimed).toMatchObject({ txHash: hash, blockNumber: number, credits: [credit], added: 1 })
+    yield* inbox.take(path, payment, "payment.created", "payment.detecting")
+    const before = yield* ledger(world)
+    expect(yield* json("claim", ...network, hash.toUpperCase().replace("0X", "0x"))).toMatchObject({ added: 0 })
+    expect(yield* json<Rescanned>("rescan", ...network, "--from", "0")).toMatchObject({ receipts: 1, added: 0 })
+    expect(yield* ledger(world)).toEqual(before)
+    yield* chain.mine(confirmations)
+    yield* inbox.take(path, payment, "payment.confirmed")
+  })
+
   liveTest("counts coins that a contract sent, to several payments, where a provider traces", function* () {
     const { chain, command, create, daemon, home, json } = yield* shop
     const payments = [yield* create(), yield* create()]

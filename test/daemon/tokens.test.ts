@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { describe, expect } from "@effect/vitest"
 import { Effect } from "effect"
+import type { PaymentObject } from "../../src/Domain/Payment.ts"
 import { confirmations, localChain, makeHome, pay, serveHere } from "../lib/daemon.ts"
 import { makeInbox } from "../lib/inbox.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -48,6 +49,9 @@ const shop = Effect.gen(function* () {
   return { chain, inbox, home, daemon, created, configure, command, isRefused, usdc: USDC.address, other: DAI.address }
 })
 
+/** What a payer who has scanned the code goes by. */
+const asks = ({ decimals, paymentUri, tokenContract }: PaymentObject) => ({ decimals, paymentUri, tokenContract })
+
 describe("the configuration changes", () => {
   liveTest("a token that a seen payment asks for cannot be dropped, and nothing is lost by trying", function* () {
     const { chain, command, configure, created, daemon, home, inbox, isRefused, usdc } = yield* shop
@@ -82,5 +86,24 @@ describe("the configuration changes", () => {
     })
     const refused = yield* without.call("POST", "/v1/payments", { ...order, merchantRef: "without" })
     expect(refused.status).toBe(400)
+  })
+
+  liveTest("another contract for a symbol does not affect open payments, and counts for new ones only", function* () {
+    const { command, configure, created, daemon, home, isRefused, other, usdc } = yield* shop
+    yield* daemon.end("SIGTERM")
+    configure(other)
+    yield* isRefused
+    // The command that it names works without a daemon, and frees the configuration.
+    const abandoned = yield* command(
+      ...["payments", "abandon", "--chain", "optimism", "--mode", "test", "--token", "USDC"]
+    )
+    expect(abandoned).toMatchObject({ code: 0, stdout: "1 open USDC payments on optimism.test have failed\n" })
+    const again = yield* serveHere(home, daemon.key)
+    const { paymentUri: _, ...unchanged } = asks(created)
+    expect(unchanged).toEqual({ tokenContract: usdc, decimals: 6 })
+    expect(yield* again.payment(created)).toMatchObject({ ...unchanged, failureReason: "abandoned" })
+    const later = yield* again.create(order)
+    expect(later.tokenContract).toBe(other)
+    expect(later.paymentUri).toContain(`ethereum:${other}@`)
   })
 })
