@@ -31,6 +31,7 @@ liveTest(
       TILLD_PAYMENTS__SOLE_PROVIDER_PATIENCE: "0 seconds",
       TILLD_ADMIN__PORT: "0"
     })
+    yield* daemon.hasRead(chain)
     yield* broken.set("drop")
 
     // A shop works, and its receiver fails.

@@ -173,11 +173,16 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   const others = configured === undefined ? yield* providers.answering(provider) : []
   // The lowest: one whose blocks have wrong times must not hide what was paid below.
   const lower = yield* Effect.forEach(others, (one) =>
-    Effect.either(Effect.flatMap(sendBatch(one.client, [getHead]), ([theirs]) => startBy(one, theirs)))
+    Effect.flatMap(sendBatch(one.client, [getHead]), ([theirs]) => startBy(one, theirs)).pipe(
+      // Its silence counts: else one that goes silent now would be waited for without end.
+      Effect.tapError((error) => providers.failed(one, error)),
+      Effect.either
+    )
   )
   const hasAnswer = lower.some((one) => Either.isRight(one) || (one.left._tag === "RpcError" && isAnswer(one.left)))
   const isAlone = !hasAnswer && !isOnlyProvider(watch) && !providers.decidesAlone(provider)
-  if (configured === undefined && isAlone && (yield* Watched.oldestUnplaced(reader, chain, watch.watched))) {
+  const hasUnplaced = (yield* Watched.oldestUnplaced(reader, chain, watch.watched)) !== undefined
+  if (configured === undefined && isAlone && hasUnplaced) {
     return waiting(
       "payments were made before the chain's first head was known, and no other provider answers how far back to read: one is waited for as long as payments.sole_provider_patience says"
     )

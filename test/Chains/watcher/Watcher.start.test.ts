@@ -98,6 +98,27 @@ describe("the first head", () => {
     }
   )
 
+  onTwo(
+    "is placed by one provider alone once the patience with one that went silent meanwhile is over",
+    { height: 1_000 },
+    function* (chain, other) {
+      // Asked for an older block, after all that tells which chain it serves.
+      other.intercept = (batch) => {
+        if (batch.some(({ params: [number] }) => Number(number) > 0)) other.failure = "unreachable"
+      }
+      yield* TestClock.setTime(10_000_000)
+      yield* pay(alice)
+      chain.mine(coin(alice, 1n))
+      chain.mineMany(299)
+      yield* watch
+      yield* Effect.repeatN(second, 300)
+      expect(yield* scanned).toBeUndefined()
+      yield* Effect.repeatN(second, 600)
+      expect((yield* scanned)?.start_number).toBe(940)
+      expect(yield* numbers).toEqual([1_001])
+    }
+  )
+
   onChain("permanently sets the configured start block", { height: 20, startBlock: 30 }, function* (chain) {
     yield* pay(alice)
     chain.mine(coin(alice, 1n))
