@@ -42,9 +42,7 @@ interface ReportedTag {
 
 /** The chain's finality tags, and whether payments that require one can be confirmed. */
 export interface Finality {
-  /**
-   * Reads the tags and stores them, and notes what is wrong with those that policies require.
-   */
+  /** Reads the tags and stores them, and notes what is wrong with those that policies require. */
   readonly read: (provider: Provider, head: BlockRef) => Effect.Effect<void, RpcError | StoreUnavailable>
 }
 

@@ -88,8 +88,6 @@ export interface TickReading extends ReadRange {
   readonly unwatched: boolean
 }
 
-const sameBlock = (a: BlockRef, b: BlockRef): boolean => a.number === b.number && a.hash === b.hash
-
 /**
  * Stores a reading, and settles the payments that it changes, in one transaction: a receipt that is on the old branch
  * and on the new one changes nothing. Returns false, and stores nothing, when the stored head is no longer the one that
@@ -100,7 +98,7 @@ export const commitReading = (settlement: Settlement["Type"], reading: TickReadi
     const { corroborated, ancestor, end, from, network, transfers, unwatched } = reading
     const tx = yield* Tx
     const scan = yield* Ledger.scan(tx, network)
-    if (scan === undefined || !sameBlock(scan.head, from)) return false
+    if (scan?.head.number !== from.number || scan.head.hash !== from.hash) return false
 
     const touched = new Set<Ledger.Touched>()
     if (ancestor !== undefined) {
@@ -171,18 +169,20 @@ const begin = Effect.fn("Watcher.begin")(function* (watch: WatchContext, provide
   yield* watch.heads.checkPlausible(provider, head)
   const startBy = ({ client }: Provider, head: BlockRef) => latestStart(chain, client, reader, watch.watched, head)
   const others = configured === undefined ? yield* providers.answering(provider) : []
-  // The lowest: one whose blocks have wrong times must not hide what was paid below.
+  // The lowest: wrong block times must not hide what was paid below. Silence counts: it is not waited for without end.
   const lower = yield* Effect.forEach(others, (one) =>
     Effect.flatMap(sendBatch(one.client, [getHead]), ([theirs]) => startBy(one, theirs)).pipe(
-      // Its silence counts: else one that goes silent now would be waited for without end.
-      Effect.tapError((error) => providers.failed(one, error)),
+      Effect.tapErrorTag("RpcError", (error) => providers.failed(one, error)),
       Effect.either
     )
   )
   const hasAnswer = lower.some((one) => Either.isRight(one) || (one.left._tag === "RpcError" && isAnswer(one.left)))
   const isAlone = !hasAnswer && !isOnlyProvider(watch) && !providers.decidesAlone(provider)
-  const hasUnplaced = (yield* Watched.oldestUnplaced(reader, chain, watch.watched)) !== undefined
-  if (configured === undefined && isAlone && hasUnplaced) {
+  if (
+    configured === undefined &&
+    isAlone &&
+    (yield* Watched.oldestUnplaced(reader, chain, watch.watched)) !== undefined
+  ) {
     return waiting(
       "payments were made before the chain's first head was known, and no other provider answers how far back to read: one is waited for as long as payments.sole_provider_patience says"
     )
@@ -313,11 +313,8 @@ const readOn = Effect.fnUntraced(function* (
     })
   )
   const { end } = range
-  const step: Step =
-    end.number === head.number
-      ? { _tag: "CaughtUp", scanned: end.number, head: end }
-      : { _tag: "More", scanned: end.number }
-  return step
+  const scanned = end.number
+  return (scanned === head.number ? { _tag: "CaughtUp", scanned, head: end } : { _tag: "More", scanned }) satisfies Step
 })
 
 /** The chain's head if it is the block `last` or its child, which the parent hash proves; else undefined. */

@@ -21,17 +21,23 @@ const lacking =
   ({ method, params: [number] }, answer) =>
     method === "eth_getBlockByNumber" && Number(number) < oldest ? null : answer
 
+/** Block 1,001 pays a payment; reading begins 299 blocks later. */
+const watchPaidLongBefore = Effect.fn(function* (chain: ModelChain) {
+  yield* TestClock.setTime(10_000_000)
+  const payment = yield* pay(alice)
+  chain.mine(coin(alice, 1n))
+  chain.mineMany(299)
+  yield* watch
+  return payment
+})
+
 describe("the first head", () => {
   onChain(
     "that comes long after a payment sets the start block below the payment's money",
     { height: 1_000 },
     function* (chain) {
-      yield* TestClock.setTime(10_000_000)
-      const payment = yield* pay(alice)
+      const payment = yield* watchPaidLongBefore(chain)
       expect(payment.createdHead).toBeUndefined()
-      chain.mine(coin(alice, 1n))
-      chain.mineMany(299)
-      yield* watch
       yield* committedTo(1_300)
       // The last block before the payment, with the clock tolerance.
       expect((yield* scanned)?.start_number).toBe(940)
@@ -42,11 +48,7 @@ describe("the first head", () => {
 
   onTwo("comes from a provider that has the blocks below the payments", { height: 1_000 }, function* (chain) {
     chain.distort = lacking(1_250)
-    yield* TestClock.setTime(10_000_000)
-    yield* pay(alice)
-    chain.mine(coin(alice, 1n))
-    chain.mineMany(299)
-    yield* watch
+    yield* watchPaidLongBefore(chain)
     yield* Effect.raceFirst(committedTo(1_300), Effect.forever(second))
     expect((yield* scanned)?.start_number).toBe(940)
     expect(yield* numbers).toEqual([1_001])
@@ -83,11 +85,7 @@ describe("the first head", () => {
         method === "eth_getBlockByNumber" && number !== "latest" && number !== "0x0"
           ? { ...(answer as object), timestamp: "0x1" }
           : answer
-      yield* TestClock.setTime(10_000_000)
-      yield* pay(alice)
-      chain.mine(coin(alice, 1n))
-      chain.mineMany(299)
-      yield* watch
+      yield* watchPaidLongBefore(chain)
       yield* Effect.repeatN(second, 300)
       expect(yield* reason).toContain("no other provider answers how far back to read")
       expect(yield* scanned).toBeUndefined()
@@ -106,11 +104,7 @@ describe("the first head", () => {
       other.intercept = (batch) => {
         if (batch.some(({ params: [number] }) => Number(number) > 0)) other.failure = "unreachable"
       }
-      yield* TestClock.setTime(10_000_000)
-      yield* pay(alice)
-      chain.mine(coin(alice, 1n))
-      chain.mineMany(299)
-      yield* watch
+      yield* watchPaidLongBefore(chain)
       yield* Effect.repeatN(second, 300)
       expect(yield* scanned).toBeUndefined()
       yield* Effect.repeatN(second, 600)
