@@ -8,22 +8,24 @@ import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
 import { clockTest, scopedTest } from "../lib/scopedTest.ts"
 
+/** A clock whose times are that far ahead of the other's. */
+const movedClock = (
+  clock: Clock.Clock,
+  by: () => { readonly millis: number; readonly nanos: bigint }
+): Clock.Clock => ({
+  ...clock,
+  [Clock.ClockTypeId]: clock[Clock.ClockTypeId],
+  sleep: (time) => clock.sleep(time),
+  currentTimeMillis: Effect.suspend(() => Effect.map(clock.currentTimeMillis, (now) => now + by().millis)),
+  currentTimeNanos: Effect.suspend(() => Effect.map(clock.currentTimeNanos, (now) => now + by().nanos)),
+  unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + by().millis,
+  unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos() + by().nanos
+})
+
 scopedTest(Metrics.layer)("a clock step is logged with its size, and counted; a slewed clock is not", function* () {
   const { lines, logger } = collected()
   let setBy = 0
-  const clock = yield* Effect.clock
-  const moved: Clock.Clock = {
-    ...clock,
-    [Clock.ClockTypeId]: clock[Clock.ClockTypeId],
-    sleep: (time) => clock.sleep(time),
-    currentTimeNanos: Effect.suspend(() => clock.currentTimeNanos),
-    unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos(),
-    unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis() + setBy,
-    currentTimeMillis: Effect.map(
-      Effect.suspend(() => clock.currentTimeMillis),
-      (now) => now + setBy
-    )
-  }
+  const moved = movedClock(yield* Effect.clock, () => ({ millis: setBy, nanos: 0n }))
   yield* Effect.forkScoped(watchClock).pipe(Effect.withClock(moved), Effect.provide(logger))
   for (const change of [0, 1_500, 3_600_000, 0, -7_200_000]) {
     setBy += change
@@ -43,19 +45,7 @@ clockTest(
     for (const ticksFirst of [false, true]) {
       const { lines, logger } = collected()
       let ahead = 0n
-      const clock = yield* Effect.clock
-      const moved: Clock.Clock = {
-        ...clock,
-        [Clock.ClockTypeId]: clock[Clock.ClockTypeId],
-        sleep: (time) => clock.sleep(time),
-        currentTimeMillis: Effect.suspend(() => clock.currentTimeMillis),
-        unsafeCurrentTimeMillis: () => clock.unsafeCurrentTimeMillis(),
-        unsafeCurrentTimeNanos: () => clock.unsafeCurrentTimeNanos() + ahead,
-        currentTimeNanos: Effect.map(
-          Effect.suspend(() => clock.currentTimeNanos),
-          (now) => now + ahead
-        )
-      }
+      const moved = movedClock(yield* Effect.clock, () => ({ millis: 0, nanos: ahead }))
       const running = Effect.gen(function* () {
         const { note: tick } = yield* watchPauses
         ahead = 1_000_000_000n
