@@ -172,10 +172,11 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
     const now = yield* Clock.currentTimeMillis
     if (invoice !== undefined && part === undefined && isChoosing(stored, query.has("choose"), now)) {
       const isRateExpired = payment !== undefined && payment.status !== "pending"
-      return yield* customer.show(invoice, { ...shown, isRateExpired }, page, now)
+      const current = stored.payment === undefined || isRateExpired ? undefined : yield* read.view(stored)
+      return yield* customer.show(invoice, { ...shown, isRateExpired, current }, page, now)
     }
     if (stored.payment === undefined) {
-      return part === "events" ? noStream : endedPage({ ...shown, isCancelled: invoice?.status === "cancelled" })
+      return part === "events" ? noStream : endedPage({ ...shown, invoice: stored.invoice })
     }
     if (part === "events") {
       const network = networkOf(client)
@@ -185,7 +186,7 @@ export const checkoutWith = Effect.fnUntraced(function* (pages: RenderedPages) {
     }
     const view = yield* read.view(stored)
     const changeUrl =
-      invoice?.status === "open" && invoice.choices.length > 1
+      invoice?.status === "open" && invoice.choices.length > 1 && view.state.kind !== "closing"
         ? `${hrefOf({ language, code: undefined })}&choose`
         : undefined
     const props: CheckoutPageProps = { view, version: versionOf(view), worth: stored.worth, ...shown, changeUrl }

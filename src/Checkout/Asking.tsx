@@ -84,8 +84,6 @@ export const addingOf = (chainId: number) => {
 
 interface AskingProps extends Shown {
   readonly ask: Ask
-  /** Where something else can be chosen to pay with; undefined where nothing can. */
-  readonly changeUrl: string | undefined
 }
 
 const groupsOfFour = (address: string): ReadonlyArray<string> =>
@@ -161,11 +159,10 @@ const mostLeast = 8
 /** What few payers need. */
 const Help = (props: AskingProps) => {
   const { ask, look, view, wording } = props
-  const { money, network, t } = wording
+  const { money, t } = wording
   return (
     <details class="help">
       <summary>{t.help}</summary>
-      <p>{t.exchange(network, money(ask.due))}</p>
       {ask.least === undefined || plainAmount(ask.least, view.decimals).length > mostLeast ? null : (
         <p>{t.least(money(ask.least))}</p>
       )}
@@ -187,7 +184,7 @@ export const TimeLeft = ({ endsAt, startsAt, t }: Pick<Ask, "startsAt" | "endsAt
 )
 
 export const Asking = (props: AskingProps) => {
-  const { ask, changeUrl, view, wording } = props
+  const { ask, view, wording } = props
   const { money, network, t } = wording
   return (
     <>
@@ -223,11 +220,7 @@ export const Asking = (props: AskingProps) => {
       <p class="network">
         <b>{t.onNetworkOnly(view.currency, network)}.</b> {t.warning}
       </p>
-      {changeUrl && (
-        <p class="change">
-          <a href={changeUrl}>{t.changeChoice}</a>
-        </p>
-      )}
+      <p class="exchange">{t.exchange(network, money(ask.due))}</p>
       <Help {...props} />
     </>
   )

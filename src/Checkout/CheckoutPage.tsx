@@ -74,8 +74,7 @@ const Body = ({ changeUrl, worth, ...shown }: Shown & Pick<CheckoutPageProps, "c
   const asked = ask?.due ?? amount
   // The money that came is the news: to pay again is a decision.
   const isNews = ask !== undefined && misplaced(view) !== undefined && choice.code === undefined
-  const isUntouched = state.kind === "waiting" && view.extras.length === 0
-  const asking = ask && !isNews && { ...shown, ask, changeUrl: isUntouched ? changeUrl : undefined }
+  const asking = ask && !isNews && { ...shown, ask }
   const isPaid = state.kind === "paid"
   const isOther = isPaid && state.receipt.received < amount
   return (
@@ -104,6 +103,11 @@ const Body = ({ changeUrl, worth, ...shown }: Shown & Pick<CheckoutPageProps, "c
             <a class="button quiet" id="pay-again" href={hrefOf({ ...choice, code: "payment" })} data-in-place>
               {t.payAgain(network)}
             </a>
+          </p>
+        )}
+        {changeUrl && (
+          <p class="change">
+            <a href={changeUrl}>{t.changeChoice}</a>
           </p>
         )}
         <FactList {...shown} />

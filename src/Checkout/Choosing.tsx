@@ -18,10 +18,12 @@ import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import { TimeLeft } from "./Asking.tsx"
 import { type CheckoutPageProps, Framed, renderFramed } from "./CheckoutPage.tsx"
-import { checkoutTexts, type Language } from "./languages.ts"
+import { Back, Reference } from "./Extras.tsx"
+import { checkoutTexts, hrefOf, type Language } from "./languages.ts"
 import { mark, piecesAt, type RenderedPage } from "./RenderedPages.ts"
 import type { Stored, Unchosen, Worth } from "./readPayment.ts"
-import { fiatText } from "./wording.ts"
+import type { CheckoutView } from "./view.ts"
+import { fiatText, wordingOf } from "./wording.ts"
 
 /** What a payer can choose. */
 export interface ShownOffer {
@@ -45,14 +47,21 @@ export interface ChoosingProps extends Pick<CheckoutPageProps, "choice" | "langu
   readonly action: string
   /** The rate of the former choice has expired, and nothing was sent. */
   readonly isRateExpired: boolean
+  /** The choice that is still to be paid, which this page leads back to. */
+  readonly current?: CheckoutView | undefined
+  readonly now: number
 }
 
 /** Choices in sight. Two more are not worth folding. */
 const inSight = 6
 
 /** Six digits are enough to choose by: the payment has the exact amount, at the rate of its choice. */
-const roundAmount = (amount: string, currency: string, language: Language): string =>
-  `${new Intl.NumberFormat(language, { maximumSignificantDigits: 6 }).format(Number(amount))}\u00a0${currency}`
+const roundAmount = (amount: string, currency: string, language: Language): string => {
+  const rounded = Number(Number(amount).toPrecision(6))
+  const minimumFractionDigits = Number.isInteger(rounded) ? 0 : 2
+  const format = new Intl.NumberFormat(language, { minimumFractionDigits, maximumFractionDigits: 20 })
+  return `${format.format(rounded)}\u00a0${currency}`
+}
 
 const OfferButton = ({ language, offer, price }: ChoosingProps & { readonly offer: ShownOffer }) => {
   const { amount, chain, currency, fee } = offer
@@ -74,7 +83,7 @@ const OfferButton = ({ language, offer, price }: ChoosingProps & { readonly offe
 }
 
 const ChoosingPage = (props: ChoosingProps) => {
-  const { action, choice, isRateExpired, language, look, mode, offers, price } = props
+  const { action, choice, current, endsAt, isRateExpired, language, look, mode, now, offers, price } = props
   const t = checkoutTexts[language]
   const title = t.choose(fiatText(price.amount, price.currency, language))
   const buttons = offers
@@ -82,12 +91,26 @@ const ChoosingPage = (props: ChoosingProps) => {
     .map((offer) => <OfferButton key={`${offer.currency} ${offer.chain}`} {...props} offer={offer} />)
   const more = buttons.splice(offers.length > inSight + 2 ? inSight : inSight + 2)
   return (
-    <Framed title={title} {...{ language, choice, look }}>
+    <Framed
+      title={title}
+      head={
+        <noscript>
+          <meta http-equiv="refresh" content={`${Math.ceil((endsAt - now) / 1000) + 1}`} />
+        </noscript>
+      }
+      {...{ language, choice, look }}
+    >
       <main data-state="choosing" data-now={mark.now}>
         {mode === "test" && <p class="test">{t.test}</p>}
         <h1>{title}</h1>
         <TimeLeft {...props} t={t} />
         {isRateExpired && <p class="notice">{t.rateExpired}</p>}
+        {current && (
+          <p class="notice">
+            {t.alreadySent} <a href={hrefOf({ language, code: undefined })}>{wordingOf(current, language).headline}</a>
+          </p>
+        )}
+        <p>{t.whichToChoose}</p>
         <form class="offers" method="post" action={action}>
           {buttons}
           {more.length > 0 && (
@@ -106,44 +129,48 @@ const ChoosingPage = (props: ChoosingProps) => {
 export const renderChoosing = (props: ChoosingProps): RenderedPage =>
   renderFramed(<ChoosingPage {...props} />, props.look)
 
+type Shown = Pick<ChoosingProps, "choice" | "language" | "look">
+
 /** The page of an invoice that has ended before anything was chosen. */
 export const endedPage = ({
   choice,
-  isCancelled,
+  invoice: { id, merchantRef = id, mode, redirectUrl, status },
   language,
   look
-}: Pick<ChoosingProps, "choice" | "language" | "look"> & { readonly isCancelled: boolean }): HttpReply => {
+}: Shown & {
+  readonly invoice: Pick<Invoice, "id" | "merchantRef" | "mode" | "redirectUrl" | "status">
+}): HttpReply => {
   const t = checkoutTexts[language]
-  const kind = isCancelled ? "cancelled" : "expired"
+  const kind = status === "cancelled" ? status : "expired"
   const { frameAncestors = [], website } = look
   return pageReply(
     <Framed title={t.headline[kind]} {...{ language, choice, look }}>
       <main class={kind} data-state={kind}>
+        {mode === "test" && <p class="test">{t.test}</p>}
         <h1>{t.headline[kind]}</h1>
-        <p>{t[kind]}</p>
-        {website && (
-          <p>
-            <a id="back" class="button" href={website} target="_top" rel="noopener noreferrer">
-              {t.backToShop}
-            </a>
-          </p>
-        )}
+        <p>{t.startAgain}</p>
+        <Back t={t} url={website ?? (redirectUrl && new URL(redirectUrl).origin)} />
+        <dl class="facts">
+          <Reference merchantRef={merchantRef} t={t} />
+        </dl>
       </main>
     </Framed>,
     { frameAncestors }
   )
 }
 
-type Shown = Pick<ChoosingProps, "choice" | "language" | "look">
-
 /**
  * Whether the page asks for a choice: nothing was chosen yet, or the rate of the last choice has expired without money, or
- * the customer goes back to it while nothing was seen. `now` in Unix milliseconds.
+ * the customer goes back to it while nothing was seen. Money that waits for the shop's decision comes before a further
+ * choice. `now` in Unix milliseconds.
  */
-export const isChoosing = ({ invoice, payment }: Stored | Unchosen, goesBack: boolean, now: number): boolean =>
-  invoice?.status === "open" &&
-  now < invoice.expiresAt &&
-  (payment?.status !== "pending" || (goesBack && now < payment.expiresAt))
+export const isChoosing = (stored: Stored | Unchosen, goesBack: boolean, now: number): boolean => {
+  const { invoice, payment } = stored
+  if (invoice?.status !== "open" || now >= invoice.expiresAt) return false
+  if (payment === undefined) return true
+  if (payment.status === "pending") return goesBack && now < payment.expiresAt
+  return goesBack || stored.extras.every(({ status }) => status !== "open")
+}
 
 const isChoice = Schema.is(ChoiceName)
 
@@ -154,7 +181,7 @@ export const makeChoosing = Effect.gen(function* () {
   /** `page`: its path. */
   const show = Effect.fnUntraced(function* (
     invoice: Invoice,
-    shown: Shown & Pick<ChoosingProps, "isRateExpired">,
+    shown: Shown & Pick<ChoosingProps, "isRateExpired" | "current">,
     page: string,
     now: number
   ) {
@@ -164,7 +191,7 @@ export const makeChoosing = Effect.gen(function* () {
       return { chain, currency, fee, amount: units === undefined ? undefined : formatUnits(units, decimals) }
     })
     const { document, headers } = renderChoosing({
-      ...{ ...shown, offers, price, mode, startsAt: createdAt, endsAt: expiresAt },
+      ...{ ...shown, offers, price, mode, startsAt: createdAt, endsAt: expiresAt, now },
       action: `${page}/choose?lang=${shown.language}`
     })
     return {

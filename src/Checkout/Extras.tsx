@@ -28,7 +28,7 @@ export interface Shown {
 
 interface ContactProps extends Shown {
   /** Whether something else is to be done first. */
-  readonly isSecond?: boolean
+  readonly isSecond?: boolean | undefined
 }
 
 const isMail = (contact: string): boolean => contact.startsWith("mailto:")
@@ -47,7 +47,7 @@ export const ContactLink = ({ look: { contact }, text, view: { merchantRef } }: 
   )
 
 /** The link to where the shop answers, with the payment's reference; otherwise only words. */
-const Contact = ({ isSecond = false, look: { contact, name }, view: { merchantRef }, wording: { t } }: ContactProps) =>
+const Contact = ({ isSecond, look: { contact, name }, view: { merchantRef }, wording: { t } }: ContactProps) =>
   contact === undefined ? (
     <p>{t.contact(name)}</p>
   ) : (
@@ -106,6 +106,16 @@ export const Extras = (props: Shown) => {
   )
 }
 
+/** The shop's reference, a row of a list. */
+export const Reference = ({ merchantRef, t }: Pick<CheckoutView, "merchantRef"> & Pick<Wording, "t">) => (
+  <div data-copy={merchantRef} data-copy-id="copy-reference">
+    <dt>{t.reference}</dt>
+    <dd>
+      <bdi>{merchantRef}</bdi>
+    </dd>
+  </div>
+)
+
 /** What is known of a payment: when it was paid, by which transactions, and the shop's reference. */
 export const FactList = ({ view: { merchantRef, state }, wording: { language, money, t } }: Shown) => {
   const { paidAt, transactions = [] } = "receipt" in state ? state.receipt : {}
@@ -138,12 +148,7 @@ export const FactList = ({ view: { merchantRef, state }, wording: { language, mo
           </div>
         )
       })}
-      <div data-copy={merchantRef} data-copy-id="copy-reference">
-        <dt>{t.reference}</dt>
-        <dd>
-          <bdi>{merchantRef}</bdi>
-        </dd>
-      </div>
+      <Reference merchantRef={merchantRef} t={t} />
     </dl>
   )
 }
@@ -166,24 +171,29 @@ const Progress = ({ confirmations: { count, needed }, view: { chain }, wording: 
   )
 }
 
-/** The link back; after a payment to where the shop wants the payer to go on. */
-const ToShop = ({
-  isSecond = false,
-  look,
-  view: { shopUrl, state },
-  wording: { t }
-}: Shown & { readonly isSecond?: boolean }) => {
-  const url = (state.kind === "paid" ? state.returnTo : undefined) ?? look.website ?? shopUrl
-  return (
-    url && (
-      <p>
-        <a id="back" class={isSecond ? "button quiet" : "button"} href={url} target="_top" rel="noopener noreferrer">
-          {t.backToShop}
-        </a>
-      </p>
-    )
-  )
+interface BackProps extends Pick<Wording, "t"> {
+  readonly url: string | undefined
+  readonly isSecond?: boolean | undefined
 }
+
+/** The link back to the shop. */
+export const Back = ({ isSecond = false, t, url }: BackProps) =>
+  url === undefined ? undefined : (
+    <p>
+      <a id="back" class={isSecond ? "button quiet" : "button"} href={url} target="_top" rel="noopener noreferrer">
+        {t.backToShop}
+      </a>
+    </p>
+  )
+
+/** After a payment it leads to where the shop wants the payer to go on. */
+const ToShop = ({ isSecond, look, view: { shopUrl, state }, wording: { t } }: ContactProps) => (
+  <Back
+    isSecond={isSecond}
+    t={t}
+    url={(state.kind === "paid" ? state.returnTo : undefined) ?? look.website ?? shopUrl}
+  />
+)
 
 /** What is next once all that came was sent back. */
 const SentBack = ({ view: { extras }, wording: { t } }: Shown) =>

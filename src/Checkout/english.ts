@@ -14,6 +14,7 @@ const extra: Readonly<
   found_late: (amount) => `${amount} was seen only after this payment had ended.`,
   wrong_token: (amount, _, currency) => `${amount} arrived, but ${currency} was asked for.`,
   wrong_chain: (amount, network, _, asked) => `${amount} arrived on ${network}, but ${asked} was asked for.`,
+  former: (amount, network) => `${amount} arrived on ${network}, for your earlier choice.`,
   other: (amount) => `${amount} has arrived.`
 }
 
@@ -26,8 +27,9 @@ export const english = {
     /** Of a payment that failed with too little. */
     tooLittle: (received: string, amount: string) => `Only ${received} of ${amount} came in time`,
     /** Money came that does not pay, and nobody has decided on it. */
-    wrongChain: "Money arrived on the wrong network",
-    wrongToken: "Money arrived in the wrong currency",
+    wrong_chain: "Money arrived on the wrong network",
+    wrong_token: "Money arrived in the wrong currency",
+    former: "Money arrived for your earlier choice",
     seen: "Payment seen",
     closing: "Time ran out",
     paid: "Paid",
@@ -59,6 +61,7 @@ export const english = {
   noWallet: "No wallet opened? Copy the amount and the address.",
   /** The heading over the tokens and networks for a price, and the link back to it. */
   choose: (price: string) => `Choose how to pay ${price}`,
+  whichToChoose: "Choose what your wallet or exchange has, on the network that it sends on.",
   changeChoice: "Pay with something else",
   /** Before a choice: the former one was not paid in time. */
   rateExpired: "The rate has expired. Choose again at today’s rate.",
@@ -70,7 +73,7 @@ export const english = {
   help: "Need help?",
   /** For those who pay from an exchange, which takes a fee off what it sends. */
   exchange: (network: string, amount: string) =>
-    `Sending from an exchange? Choose the network ${network} there, and add its fee on top: exactly ${amount} must arrive.`,
+    `Sending from an exchange? Choose the network ${network} there, and add its fee on top: at least ${amount} must arrive.`,
   /** The smallest amount that is credited before the last one. */
   least: (amount: string) => `Less than ${amount} in one transfer is not credited, unless it completes the payment.`,
   /** For those who see nothing of what they have sent. */

@@ -6,8 +6,9 @@ export const french: Texts = {
     waiting: (amount, network) => `Payez ${amount} sur ${network}`,
     partPaid: (missing) => `Il manque encore ${missing}`,
     tooLittle: (received, amount) => `Seulement ${received} sur ${amount} reçus à temps`,
-    wrongChain: "De l’argent est arrivé sur le mauvais réseau",
-    wrongToken: "De l’argent est arrivé dans la mauvaise monnaie",
+    wrong_chain: "De l’argent est arrivé sur le mauvais réseau",
+    wrong_token: "De l’argent est arrivé dans la mauvaise monnaie",
+    former: "De l’argent est arrivé pour votre choix précédent",
     seen: "Paiement détecté",
     closing: "Le délai est écoulé",
     paid: "Payé",
@@ -34,6 +35,8 @@ export const french: Texts = {
   openWallet: "Ouvrir dans une application de portefeuille",
   noWallet: "Aucun portefeuille ne s’est ouvert ? Copiez le montant et l’adresse.",
   choose: (price) => `Choisissez comment payer ${price}`,
+  whichToChoose:
+    "Choisissez ce que votre portefeuille ou plateforme possède, sur le réseau qu’il utilise pour envoyer.",
   changeChoice: "Payer avec autre chose",
   rateExpired: "Le cours a expiré. Choisissez de nouveau, au cours du jour.",
   moreChoices: (count) => `${count} autres moyens de payer`,
@@ -41,7 +44,7 @@ export const french: Texts = {
   unpriced: "Indisponible pour le moment : pas de cours actuel.",
   help: "Besoin d’aide ?",
   exchange: (network, amount) =>
-    `Vous envoyez depuis une plateforme d’échange ? Choisissez-y le réseau ${network} et ajoutez ses frais : ${amount} exactement doivent arriver.`,
+    `Vous envoyez depuis une plateforme d’échange ? Choisissez-y le réseau ${network} et ajoutez ses frais : ${amount} au moins doivent arriver.`,
   least: (amount) => `Moins de ${amount} en un seul transfert n’est pas crédité, sauf si cela complète le paiement.`,
   alreadySent: "Déjà envoyé ? Cela peut mettre quelques minutes à s’afficher ici. N’envoyez pas deux fois.",
   showCode: "Afficher le code QR",
@@ -87,6 +90,7 @@ export const french: Texts = {
     found_late: (amount) => `${amount} n’ont été détectés qu’une fois ce paiement terminé.`,
     wrong_token: (amount, _, currency) => `${amount} sont arrivés, mais ${currency} était demandé.`,
     wrong_chain: (amount, network, _, asked) => `${amount} sont arrivés sur ${network}, mais ${asked} était demandé.`,
+    former: (amount, network) => `${amount} sont arrivés sur ${network}, pour votre choix précédent.`,
     other: (amount) => `${amount} sont arrivés.`
   },
   fate: {

@@ -6,8 +6,9 @@ export const german: Texts = {
     waiting: (amount, network) => `${amount} auf ${network} zahlen`,
     partPaid: (missing) => `Es fehlen noch ${missing}`,
     tooLittle: (received, amount) => `Nur ${received} von ${amount} kamen rechtzeitig`,
-    wrongChain: "Geld ist auf dem falschen Netzwerk angekommen",
-    wrongToken: "Geld ist in der falschen Währung angekommen",
+    wrong_chain: "Geld ist auf dem falschen Netzwerk angekommen",
+    wrong_token: "Geld ist in der falschen Währung angekommen",
+    former: "Geld ist für Ihre frühere Wahl angekommen",
     seen: "Zahlung gesehen",
     closing: "Die Zeit ist abgelaufen",
     paid: "Bezahlt",
@@ -34,6 +35,7 @@ export const german: Texts = {
   openWallet: "In einer Wallet-App öffnen",
   noWallet: "Hat sich keine Wallet geöffnet? Kopieren Sie Betrag und Adresse.",
   choose: (price) => `Wählen Sie, womit Sie ${price} zahlen`,
+  whichToChoose: "Wählen Sie, was Ihre Wallet oder Börse hat, und das Netzwerk, über das sie sendet.",
   changeChoice: "Mit etwas anderem zahlen",
   rateExpired: "Der Kurs ist abgelaufen. Wählen Sie neu, zum heutigen Kurs.",
   moreChoices: (count) => `${count} weitere Möglichkeiten`,
@@ -41,7 +43,7 @@ export const german: Texts = {
   unpriced: "Derzeit nicht möglich: kein aktueller Kurs.",
   help: "Brauchen Sie Hilfe?",
   exchange: (network, amount) =>
-    `Sie senden von einer Börse? Wählen Sie dort das Netzwerk ${network} und rechnen Sie deren Gebühr dazu: Genau ${amount} müssen ankommen.`,
+    `Sie senden von einer Börse? Wählen Sie dort das Netzwerk ${network} und rechnen Sie deren Gebühr dazu: Mindestens ${amount} müssen ankommen.`,
   least: (amount) =>
     `Weniger als ${amount} in einer Überweisung wird nicht gutgeschrieben, es sei denn, die Zahlung wird damit vollständig.`,
   alreadySent: "Schon gesendet? Es kann einige Minuten dauern, bis es hier erscheint. Senden Sie nicht zweimal.",
@@ -88,6 +90,7 @@ export const german: Texts = {
     found_late: (amount) => `${amount} wurden erst gesehen, als diese Zahlung schon beendet war.`,
     wrong_token: (amount, _, currency) => `${amount} sind angekommen, verlangt war aber ${currency}.`,
     wrong_chain: (amount, network, _, asked) => `${amount} sind auf ${network} angekommen, verlangt war aber ${asked}.`,
+    former: (amount, network) => `${amount} sind über ${network} angekommen, für Ihre frühere Wahl.`,
     other: (amount) => `${amount} sind angekommen.`
   },
   fate: {

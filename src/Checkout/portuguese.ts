@@ -6,8 +6,9 @@ export const portuguese: Texts = {
     waiting: (amount, network) => `Pague ${amount} em ${network}`,
     partPaid: (missing) => `Ainda faltam ${missing}`,
     tooLittle: (received, amount) => `Só chegaram a tempo ${received} de ${amount}`,
-    wrongChain: "Chegou dinheiro na rede errada",
-    wrongToken: "Chegou dinheiro na moeda errada",
+    wrong_chain: "Chegou dinheiro na rede errada",
+    wrong_token: "Chegou dinheiro na moeda errada",
+    former: "Chegou dinheiro para a sua escolha anterior",
     seen: "Pagamento detetado",
     closing: "O tempo terminou",
     paid: "Pago",
@@ -34,6 +35,7 @@ export const portuguese: Texts = {
   openWallet: "Abrir numa aplicação de carteira",
   noWallet: "Não se abriu nenhuma carteira? Copie o valor e o endereço.",
   choose: (price) => `Escolha como pagar ${price}`,
+  whichToChoose: "Escolha o que tem na sua carteira ou corretora, na rede pela qual envia.",
   changeChoice: "Pagar com outra coisa",
   rateExpired: "A taxa de câmbio expirou. Escolha de novo, à taxa de hoje.",
   moreChoices: (count) => `Mais ${count} formas de pagar`,
@@ -41,7 +43,7 @@ export const portuguese: Texts = {
   unpriced: "Indisponível agora: sem preço atual.",
   help: "Precisa de ajuda?",
   exchange: (network, amount) =>
-    `Envia a partir de uma corretora? Escolha lá a rede ${network} e some a taxa: devem chegar exatamente ${amount}.`,
+    `Envia a partir de uma corretora? Escolha lá a rede ${network} e some a taxa: devem chegar pelo menos ${amount}.`,
   least: (amount) => `Menos de ${amount} numa só transferência não é creditado, exceto se completar o pagamento.`,
   alreadySent: "Já enviou? Pode demorar alguns minutos a aparecer aqui. Não envie duas vezes.",
   showCode: "Mostrar código QR",
@@ -86,6 +88,7 @@ export const portuguese: Texts = {
     found_late: (amount) => `${amount} só foram detetados depois de este pagamento ter terminado.`,
     wrong_token: (amount, _, currency) => `Chegaram ${amount}, mas foi pedido ${currency}.`,
     wrong_chain: (amount, network, _, asked) => `Chegaram ${amount} em ${network}, mas foi pedido ${asked}.`,
+    former: (amount, network) => `Chegaram ${amount} em ${network}, para a sua escolha anterior.`,
     other: (amount) => `Chegaram ${amount}.`
   },
   fate: {

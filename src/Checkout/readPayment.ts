@@ -19,7 +19,7 @@ import type { Receipt } from "../Domain/Receipt.ts"
 import type { Shop } from "../Domain/Shop.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
-import { firstOfPayment } from "../Payments/ExceptionsRepo.ts"
+import { firstOfPayment, firstOfPayments } from "../Payments/ExceptionsRepo.ts"
 import * as Invoices from "../Payments/InvoicesRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Receipts from "../Payments/ReceiptsRepo.ts"
@@ -27,7 +27,7 @@ import { counted } from "../Payments/statusMachine.ts"
 import * as Quotes from "../Quotes/QuotesRepo.ts"
 import { Settings } from "../Settings.ts"
 import type { Db } from "../Sql/Db.ts"
-import { Reader } from "../Sql.ts"
+import { Reader, type StoreUnavailable } from "../Sql.ts"
 import { type Confirmations, extrasOf, type Facts, paidByOf, viewOf } from "./view.ts"
 
 /**
@@ -74,7 +74,6 @@ export interface Unchosen {
 
 /** The stored data of a payment. */
 export interface Stored extends Omit<Facts, "lags" | "now"> {
-  /** That it is the last choice of, or paid. */
   readonly invoice?: Invoice
   /** The payment's worth at its creation; undefined if unknown. */
   readonly worth: Worth | undefined
@@ -142,15 +141,19 @@ export const makeReadPayment = Effect.gen(function* () {
     return stored
   })
 
-  /** With the payment that paid it, or else that of the last choice. */
-  const readInvoice = Effect.fnUntraced(function* (invoice: Invoice) {
+  /** With the payment that paid it, or else that of the last choice, and with what came for the other choices. */
+  const readInvoice = Effect.fnUntraced(function* (
+    invoice: Invoice
+  ): Effect.fn.Return<Stored | Unchosen, StoreUnavailable> {
     const all = yield* Payments.ofInvoice(reader, invoice.id)
     const shown = all.find(({ status }) => status === "confirmed") ?? all.find(({ id }) => id === invoice.payment)
-    const found: Stored | Unchosen =
-      shown === undefined
-        ? { invoice, shop: yield* shopOf(reader, invoice.account) }
-        : { ...(yield* read(shown)), invoice }
-    return found
+    if (shown === undefined) return { invoice, shop: yield* shopOf(reader, invoice.account) }
+    const stored = yield* read(shown)
+    const others = all.filter((one) => one !== shown)
+    const ids = others.map(({ id }) => id)
+    const exceptionsOf = yield* firstOfPayments(reader, ids, mostExtras)
+    const former = others.flatMap((one) => extrasOf(one, exceptionsOf(one.id).exceptions, settings.chains, true))
+    return { ...stored, invoice, extras: [...former, ...stored.extras].slice(0, mostExtras) }
   })
 
   const readBy = Effect.fnUntraced(function* (token: CheckoutToken) {

@@ -6,8 +6,9 @@ export const spanish: Texts = {
     waiting: (amount, network) => `Pague ${amount} en ${network}`,
     partPaid: (missing) => `Faltan ${missing}`,
     tooLittle: (received, amount) => `Solo llegaron a tiempo ${received} de ${amount}`,
-    wrongChain: "Ha llegado dinero por otra red",
-    wrongToken: "Ha llegado dinero en otra moneda",
+    wrong_chain: "Ha llegado dinero por otra red",
+    wrong_token: "Ha llegado dinero en otra moneda",
+    former: "Ha llegado dinero para su elección anterior",
     seen: "Pago detectado",
     closing: "El tiempo ha terminado",
     paid: "Pagado",
@@ -34,6 +35,7 @@ export const spanish: Texts = {
   openWallet: "Abrir en una aplicación de monedero",
   noWallet: "¿No se ha abierto ningún monedero? Copie el importe y la dirección.",
   choose: (price) => `Elija cómo pagar ${price}`,
+  whichToChoose: "Elija lo que tiene en su cartera o plataforma, en la red por la que envía.",
   changeChoice: "Pagar con otra cosa",
   rateExpired: "El tipo de cambio ha caducado. Elija de nuevo, al de hoy.",
   moreChoices: (count) => `${count} formas más de pagar`,
@@ -41,7 +43,7 @@ export const spanish: Texts = {
   unpriced: "No disponible ahora: sin precio actual.",
   help: "¿Necesita ayuda?",
   exchange: (network, amount) =>
-    `¿Envía desde una plataforma de intercambio? Elija allí la red ${network} y sume su comisión: deben llegar exactamente ${amount}.`,
+    `¿Envía desde una plataforma de intercambio? Elija allí la red ${network} y sume su comisión: deben llegar al menos ${amount}.`,
   least: (amount) => `Menos de ${amount} en una sola transferencia no se abona, salvo que complete el pago.`,
   alreadySent: "¿Ya lo ha enviado? Puede tardar unos minutos en aparecer aquí. No lo envíe dos veces.",
   showCode: "Mostrar código QR",
@@ -87,6 +89,7 @@ export const spanish: Texts = {
     found_late: (amount) => `Se han detectado ${amount} cuando este pago ya había terminado.`,
     wrong_token: (amount, _, currency) => `Han llegado ${amount}, pero se pedía ${currency}.`,
     wrong_chain: (amount, network, _, asked) => `Han llegado ${amount} en ${network}, pero se pedía ${asked}.`,
+    former: (amount, network) => `Han llegado ${amount} por ${network}, para su elección anterior.`,
     other: (amount) => `Han llegado ${amount}.`
   },
   fate: {

@@ -7,13 +7,15 @@ import { createHash } from "node:crypto"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
 import { decimalsOf, decimalsOn, type NetworkTokens, type PaymentCurrency } from "../Domain/Currency.ts"
 import type { PaymentException } from "../Domain/Exception.ts"
+import type { Invoice } from "../Domain/Invoice.ts"
 import { type FailureReason, isEnded, type Payment, type PaymentObject } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { counted } from "../Payments/statusMachine.ts"
 
 /** Money that came and does not pay for its payment, as shown to the payer: by the payment's exceptions. */
 
-export type ExtraKind = "overpaid" | "late" | "found_late" | "wrong_token" | "wrong_chain" | "other"
+/** `former`: for a choice of the invoice that another one replaced. */
+export type ExtraKind = "overpaid" | "late" | "found_late" | "wrong_token" | "wrong_chain" | "former" | "other"
 
 export interface Extra {
   readonly kind: ExtraKind
@@ -45,15 +47,16 @@ const extraKindOf = (payment: Payment, { kind }: PaymentException): ExtraKind | 
   }
 }
 
-/** @param exceptions the payment's, in their order */
+/** @param isFormer of a former choice: the page shows another payment */
 export const extrasOf = (
   payment: Payment,
   exceptions: ReadonlyArray<PaymentException>,
-  networks: ReadonlyArray<NetworkTokens>
+  networks: ReadonlyArray<NetworkTokens>,
+  isFormer = false
 ): ReadonlyArray<Extra> =>
   exceptions.flatMap((exception) => {
     const { amount, chain, currency, refunds, sentBack, status } = exception
-    const kind = extraKindOf(payment, exception)
+    const kind = extraKindOf(payment, exception) && isFormer ? "former" : extraKindOf(payment, exception)
     if (kind === undefined || status === "gone") return []
     return [
       {
@@ -168,6 +171,8 @@ export interface CheckoutView {
 /** The inputs of the view. */
 export interface Facts {
   readonly payment: Payment
+  /** That it is the last choice of, or paid. */
+  readonly invoice?: Pick<Invoice, "id" | "merchantRef">
   readonly object: PaymentObject
   readonly confirmations: Confirmations | undefined
   readonly extras: ReadonlyArray<Extra>
@@ -225,8 +230,8 @@ const stateOf = (facts: Facts): CheckoutState => {
 }
 
 export const viewOf = (facts: Facts): CheckoutView => {
-  const { extras, lags, object, payment } = facts
-  const { address, amount, amountReceived = 0n, chain, currency, merchantRef, mode, redirectUrl, status } = payment
+  const { extras, invoice, lags, object, payment } = facts
+  const { address, amount, amountReceived = 0n, chain, currency, mode, redirectUrl, status } = payment
   const isUnpaid = isEnded(status) && status !== "confirmed"
   const decimals = object.decimals ?? decimalsOf[currency]
   // An exception once the payment has ended.
@@ -242,7 +247,8 @@ export const viewOf = (facts: Facts): CheckoutView => {
     chain,
     mode,
     address,
-    merchantRef,
+    // A further choice has a reference of its own, which its customer has never seen.
+    merchantRef: invoice === undefined ? payment.merchantRef : (invoice.merchantRef ?? invoice.id),
     extras: status === "detecting" && amountReceived > amount ? [...extras, surplus] : extras,
     // Not its path, which may thank for a payment.
     shopUrl: isUnpaid && redirectUrl !== undefined ? new URL(redirectUrl).origin : undefined,
@@ -259,14 +265,13 @@ export const isUnpaid = (view: CheckoutView): boolean => isFinal(view) && view.s
 
 const mayBeMisplaced: ReadonlySet<StateKind> = new Set(["waiting", "closing", "failed", "expired"])
 
+const misplacedKinds = ["former", "wrong_chain", "wrong_token"] as const
+
 /** The kind of money that came, does not pay, and waits for a decision, where that is what the page is about. */
-export const misplaced = ({ extras, state }: CheckoutView): "wrong_chain" | "wrong_token" | undefined => {
-  if (!mayBeMisplaced.has(state.kind)) return undefined
-  const open = extras.find(
-    ({ kind, status }) => status === "open" && (kind === "wrong_chain" || kind === "wrong_token")
-  )
-  return open?.kind === "wrong_chain" || open?.kind === "wrong_token" ? open.kind : undefined
-}
+export const misplaced = ({ extras, state }: CheckoutView) =>
+  mayBeMisplaced.has(state.kind)
+    ? misplacedKinds.find((one) => extras.some(({ kind, status }) => kind === one && status === "open"))
+    : undefined
 
 /** Whether money for an expired payment came after its time. */
 export const isTooLate = ({ extras, state }: CheckoutView): boolean =>

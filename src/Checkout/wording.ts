@@ -63,7 +63,7 @@ export const wordingOf = (view: CheckoutView, language: Language): Wording => {
   const headline = () => {
     if (isTooLate(view)) return t.headline.tooLate
     const wrong = misplaced(view)
-    if (wrong !== undefined) return wrong === "wrong_chain" ? t.headline.wrongChain : t.headline.wrongToken
+    if (wrong !== undefined) return t.headline[wrong]
     if (state.kind === "failed" && state.reason === "insufficient_amount") {
       return t.headline.tooLittle(money(state.receipt.received), money(amount))
     }

@@ -1,14 +1,16 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, it } from "vitest"
-import { type ChoosingProps, renderChoosing, type ShownOffer } from "../../src/Checkout/Choosing.tsx"
+import { type ChoosingProps, endedPage, renderChoosing, type ShownOffer } from "../../src/Checkout/Choosing.tsx"
 import { checkoutTexts, languages } from "../../src/Checkout/languages.ts"
 import { piecesAt } from "../../src/Checkout/RenderedPages.ts"
+import { InvoiceId } from "../../src/Domain/Ids.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { problemsOf } from "../lib/axe.ts"
 import { visitor } from "../lib/browser.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 
+const t = checkoutTexts.en
 const usdc = { currency: "USDC", amount: "27.173914" } as const
 const offers: ReadonlyArray<ShownOffer> = [
   { currency: "DAI", chain: "base", amount: undefined, fee: "0.0002" },
@@ -20,7 +22,7 @@ const offers: ReadonlyArray<ShownOffer> = [
 
 const props: ChoosingProps = {
   ...{ offers, price: { amount: "25", currency: "EUR" }, mode: "test", isRateExpired: false },
-  ...{ startsAt: 0, endsAt: 61_000, action: "/pay/x/choose?lang=en" },
+  ...{ startsAt: 0, endsAt: 61_000, now: 1_000, action: "/pay/x/choose?lang=en" },
   ...{ language: "en", choice: { language: undefined, code: undefined }, look: { name: "Ann's" } }
 }
 
@@ -55,6 +57,7 @@ describe("the page of a price", () => {
     expect(text).toContain('<form class="offers" method="post" action="/pay/x/choose?lang=en">')
     expect(text).toContain("<title>Choose how to pay €25.00 · Ann's</title>")
     expect(text).toContain(">1:00</b>")
+    expect(text).toContain('<noscript><meta http-equiv="refresh" content="61"/></noscript>')
     expect(text).not.toContain("<details>")
     const many = [...offers, ...offers.map((one) => ({ ...one, chain: "optimism" as const }))]
     const [seen = "", folded = ""] = pageOf({ offers: many }).text.split("<summary>4 more ways to pay</summary>")
@@ -63,10 +66,17 @@ describe("the page of a price", () => {
   })
 
   it.each(languages)("says all of it in %s, and that the rate has expired only where it has", (language) => {
-    const { choose, fee, rateExpired, test, unpriced, worth } = checkoutTexts[language]
+    const { choose, fee, rateExpired, test, unpriced, whichToChoose, worth } = checkoutTexts[language]
     const price = new Intl.NumberFormat(language, { style: "currency", currency: "EUR" })
     const { text } = pageOf({ language, isRateExpired: true })
-    for (const said of [choose(price.format(25)), fee(price.format(0.42)), rateExpired, test, unpriced]) {
+    for (const said of [
+      choose(price.format(25)),
+      fee(price.format(0.42)),
+      rateExpired,
+      test,
+      unpriced,
+      whichToChoose
+    ]) {
       expect(text).toContain(said)
     }
     expect(text).toContain(
@@ -76,6 +86,20 @@ describe("the page of a price", () => {
     expect(pageOf({ language, mode: "live" }).text).not.toContain(rateExpired)
     expect(pageOf({ language, mode: "live" }).text).not.toContain(test)
   })
+})
+
+it("the page of a price that nobody chose for in time leads back to the shop, and speaks of no address", () => {
+  const ended = {
+    id: InvoiceId.make(`inv_${"a".repeat(22)}`),
+    merchantRef: "order-7",
+    mode: "test",
+    status: "expired"
+  } as const
+  const { text } = endedPage({ ...props, invoice: { ...ended, redirectUrl: "https://shop.example/thanks?for=1" } })
+  for (const said of [t.headline.expired, t.startAgain, t.test, ">order-7<", 'href="https://shop.example"']) {
+    expect(text).toContain(said)
+  }
+  expect(text).not.toContain("address")
 })
 
 liveSuite(testApp(), "the page of a price in a browser", (test) => {
@@ -103,6 +127,14 @@ liveSuite(testApp(), "the page of a price in a browser", (test) => {
       await page.getByRole("button", { name: "ETH on Ethereum" }).click()
       await page.waitForURL("**/chosen")
       expect(chosen).toEqual(["choice=ETH-ethereum", "choice=ETH-ethereum"])
+      // Its time is over as it is opened: it asks again by itself, what there is now.
+      await context.unroute(`${origin}/price`)
+      const bodies = ["ended", pageOf({ endsAt: 0 }).text]
+      await context.route(`${origin}/price`, (route) =>
+        route.fulfill({ contentType: "text/html", body: bodies.pop() ?? "" })
+      )
+      await page.goto(`${origin}/price`)
+      await page.getByText("ended").waitFor()
     })
     expect(strayed).toEqual([])
   })

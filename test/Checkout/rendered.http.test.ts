@@ -14,9 +14,9 @@ import { newPayment, usdc } from "./newPayment.ts"
 const app = testApp({ chains: [testChain({ tokens: [usdc], confirmations: 3 })], rates: testRates({ USDC: "1" }) })
 
 /** A payment of an hour, and what its page says now, in all languages and with both codes. */
-const newPage = Effect.gen(function* () {
+const newPage = Effect.fn(function* (capacity?: number) {
   const { path, payment } = yield* newPayment()
-  const pages = new RenderedPages()
+  const pages = new RenderedPages(capacity)
   const room = yield* checkoutWith(pages)
   const ask = (search = "") => {
     const request: PageRequest = {
@@ -25,7 +25,7 @@ const newPage = Effect.gen(function* () {
     }
     return Effect.map(room(request), ({ bytes = [] }) => Buffer.concat([...bytes]).toString())
   }
-  return { ask, payment, rendered: () => pages.size.pages }
+  return { ask, pages, payment, rendered: () => pages.size }
 })
 
 /** What a page shows at every moment. */
@@ -36,7 +36,7 @@ const searches = ["", "?", "lang=de", "lang=de-AT", "code=address", "lang=fr&cod
 scopedTest(app)(
   "a page is rendered once for all who ask, at whatever moment, until it shows something else",
   function* () {
-    const { ask, rendered } = yield* newPage
+    const { ask, rendered } = yield* newPage()
     const first = yield* Effect.all(
       Array.from({ length: 50 }, () => ask()),
       { concurrency: "unbounded" }
@@ -51,8 +51,14 @@ scopedTest(app)(
   }
 )
 
+liveTestOn(app)("of more pages than are kept, those go that were asked for longest ago", function* () {
+  const { ask, pages } = yield* newPage(2)
+  for (const search of ["lang=en", "lang=de", "lang=en", "lang=fr"]) yield* ask(search)
+  expect([...pages.keys()].map((key) => JSON.parse(key).language)).toEqual(["en", "fr"])
+})
+
 liveTestOn(app)("no page is older than what it shows", function* () {
-  const { ask, payment, rendered } = yield* newPage
+  const { ask, payment, rendered } = yield* newPage()
   const shown = new Set([lasting(yield* ask())])
   const change = (name: string, sql: string, ...params: ReadonlyArray<string>) =>
     Effect.gen(function* () {
@@ -110,7 +116,7 @@ liveTestOn(app)("no page is older than what it shows", function* () {
 })
 
 scopedTest(app)("time alone moves the clock of the page on, and closes it when it is over", function* () {
-  const { ask, rendered } = yield* newPage
+  const { ask, rendered } = yield* newPage()
   const first = yield* ask()
   expect(first).toContain(">1:00:00</b>")
   yield* TestClock.adjust("45 minutes")

@@ -3,14 +3,16 @@ import { confirmationsOf } from "../../src/Checkout/readPayment.ts"
 import {
   type CheckoutView,
   extrasOf,
+  type Facts,
   isFinal,
+  misplaced,
   paidByOf,
   returnUrl,
   versionOf,
   viewOf
 } from "../../src/Checkout/view.ts"
 import type { PaymentException } from "../../src/Domain/Exception.ts"
-import { newRefundId } from "../../src/Domain/Ids.ts"
+import { InvoiceId, newRefundId } from "../../src/Domain/Ids.ts"
 import { FailureReason, type Payment } from "../../src/Domain/Payment.ts"
 import type { RefundedPart } from "../../src/Domain/Refund.ts"
 import { paymentObject } from "../../src/Events/paymentObject.ts"
@@ -24,17 +26,18 @@ const settings = testSettings("", { chains: [testChain()] })
 const usdc = { currency: "USDC", token: { id: 1, contract: token, decimals: 6 }, amount: 25_000_000n } as const
 const ended = { endedAt: 1 } as const
 
-const view = (over: Partial<Payment> = {}, facts: { now?: number; lags?: boolean; count?: number } = {}) => {
+interface Given extends Partial<Pick<Facts, "extras" | "invoice" | "lags" | "now">> {
+  readonly count?: number
+}
+
+const view = (over: Partial<Payment> = {}, { count, ...given }: Given = {}) => {
   const payment = somePayment({ ...usdc, ...over })
-  const { count, lags = false, now = payment.createdAt } = facts
   return viewOf({
     payment,
     object: paymentObject(payment, settings),
     confirmations: count === undefined ? undefined : { count, needed: 3 },
-    extras: [],
-    paidBy: [],
-    lags,
-    now
+    ...{ extras: [], paidBy: [], lags: false, now: payment.createdAt },
+    ...given
   })
 }
 
@@ -171,6 +174,20 @@ it.each([
 ] as const)("a payer sees money that is %s", (kind, payment, status, expected) => {
   const found = extrasOf(somePayment(payment), [exception({ kind, status })], tokenNetworks)
   expect(found.map((one) => one.kind)).toEqual(expected === undefined ? [] : [expected])
+})
+
+it("money for a former choice is named as that, and is the page's news before it asks again", () => {
+  const paid = [exception({ kind: "found_late", chain: "ethereum" }), exception({ kind: "late", status: "refunded" })]
+  const extras = extrasOf(somePayment(short), paid, tokenNetworks, true)
+  expect(extras.map(({ chain, kind, status }) => [chain, kind, status])).toEqual([
+    ["ethereum", "former", "open"],
+    ["base", "former", "refunded"]
+  ])
+  const shown = [extras, extras.slice(1)].map((some) => misplaced(view({}, { extras: some })))
+  expect(shown).toEqual(["former", undefined])
+  const id = InvoiceId.make(`inv_${"a".repeat(22)}`)
+  const refs = ["order", undefined].map((merchantRef) => view({}, { invoice: { id, merchantRef } }).merchantRef)
+  expect(refs).toEqual(["order", id])
 })
 
 it("the amount is all that came, including what was refunded, and the note stays with the shop", () => {

@@ -157,7 +157,7 @@ liveSuite(portalApp, "the portal's payments in a browser", (test) => {
     }
   })
 
-  test("a logo is made small and uploaded, and the preview follows what is typed", function* () {
+  test("a logo is made small and uploaded, and the preview has it", function* () {
     const { page } = yield* atDesk()
     const noise = new PNG({ width: 400, height: 300 })
     for (let at = 0; at < noise.data.length; at++) noise.data[at] = at % 4 === 3 ? 255 : (at * 7919) % 251
@@ -165,14 +165,6 @@ liveSuite(portalApp, "the portal's payments in a browser", (test) => {
     expect(buffer.length).toBeGreaterThan(100_000)
     yield* steps(async () => {
       await page.goto(`${home}/settings`)
-      await page.getByLabel("Name").fill("Corner shop")
-      await page.getByLabel("Accent colour").fill("#b3261e")
-      const preview = page.getByLabel("Preview")
-      expect(await preview.locator("strong").textContent()).toBe("Corner shop")
-      expect(await preview.locator("[data-preview=light]").getAttribute("fill")).toBe("#b3261e")
-      await page.getByLabel("Choose the colour").fill("#13703f")
-      expect(await page.getByLabel("Accent colour").inputValue()).toBe("#13703f")
-      expect(await preview.locator("[data-preview=light]").getAttribute("fill")).toBe("#13703f")
       await page.getByLabel("Picture").setInputFiles({ name: "noise.png", mimeType: "image/png", buffer })
       await page.getByRole("button", { name: "Upload" }).click()
       await page.getByText("Saved. New visits to a checkout see it.").waitFor()

@@ -166,7 +166,10 @@ liveSuite(Shop.layer, "an invoice", (test) => {
     yield* taps("button", t.onNetwork("USDC", "Base"))
     yield* shows("waiting", t.headline.waiting(money("31250000"), "Base"))
     yield* taps("link", t.changeChoice)
-    yield* shows("choosing")
+    yield* shows("choosing", t.alreadySent)
+    yield* taps("link", t.headline.waiting(money("31250000"), "Base"))
+    yield* shows("waiting")
+    yield* taps("link", t.changeChoice)
     yield* taps("button", t.onNetwork("USDC", "Polygon"))
     yield* shows("waiting", t.headline.waiting(money("31250000"), "Polygon"))
     const open = yield* read
@@ -192,7 +195,7 @@ liveSuite(Shop.layer, "an invoice", (test) => {
   })
 
   test("is paid by money for a former choice where the shop accepts it, and asks for no other", function* () {
-    const { base, choose, daemon, inbox, invoice, opens, read, shows, t } = yield* order("fr")
+    const { base, choose, daemon, inbox, invoice, money, opens, read, shows, t } = yield* order("fr")
     const former = lastOf((yield* choose("USDC-base")).body)
     const last = lastOf((yield* choose("USDC-polygon")).body)
     yield* opens
@@ -203,6 +206,8 @@ liveSuite(Shop.layer, "an invoice", (test) => {
     const held = yield* daemon.call<{ exceptions: [{ id: string; kind: string }] }>("GET", `/v1/payments/${former.id}`)
     const [{ id, kind }] = held.body.exceptions
     expect([kind, (yield* read).status]).toEqual(["found_late", "open"])
+    yield* opens
+    yield* shows("waiting", t.headline.former, t.extra.former(money(former.amount), "Base", "", ""), t.eitherWay)
     yield* daemon.call("POST", `/v1/exceptions/${id}/resolve`, { action: "accept" })
     yield* inbox.take("/named", invoice, ...paidAtOnce)
     yield* inbox.take("/named", last, ...replaced)
@@ -274,7 +279,7 @@ liveSuite(Shop.layer, "an invoice", (test) => {
       expect(ended.status).toBe("cancelled")
       for (const status of statusesOf(ended)) expect(status).toBe("expired cancelled")
       yield* opens
-      yield* shows("cancelled", t.cancelled)
+      yield* shows("cancelled", t.headline.cancelled)
     }
   })
 

@@ -1,7 +1,6 @@
 /**
- * The payment data for watchers, in SQL: which addresses to watch, whether a payment is open or undone, and the changes
- * of payments that follow from a chain's first head, its clock or a reorg. The tables are those of payments and skipped
- * addresses. Used by the watcher and by `WatchedAddresses`.
+ * The SQL of watchers on the tables of payments and skipped addresses: which addresses to watch, whether a payment is open
+ * or undone, and the changes of payments that follow from a chain's first head, its clock or a reorg.
  */
 import { Clock, Effect } from "effect"
 import { getAddress, type Hex } from "viem"
@@ -77,21 +76,22 @@ export const timeOf = (db: Db, mode: Mode) =>
     return row?.time == null ? now : Math.min(now, row.time * 1000)
   })
 
-/** The chains on which a payment of the mode is open. */
+/** The chains on which a payment of the mode is open, or was until another choice for an invoice that still is. */
 export const openChains = (db: Db, mode: Mode) =>
   Effect.map(
     db.all<{ chain: ChainName }>(
       `SELECT value AS chain FROM json_each(?) WHERE EXISTS (
-         SELECT 1 FROM payments WHERE status IN ('pending', 'detecting') AND chain = value AND mode = ?)`,
-      [JSON.stringify(chainNames), mode]
+         SELECT 1 FROM payments WHERE status IN ('pending', 'detecting') AND chain = value AND mode = ?)
+       OR EXISTS (SELECT 1 FROM (SELECT id FROM invoices WHERE status = 'open' AND mode = ? ORDER BY expires_at DESC LIMIT 500)
+         AS one JOIN payments ON invoice_id = one.id AND chain = value)`,
+      [JSON.stringify(chainNames), mode, mode]
     ),
     (rows) => rows.map(({ chain }) => chain)
   )
 
 /**
  * Whether a confirmed payment of the chain has lost a transaction to a reorg that is not on the new branch: in a block
- * above `final`, though a search may already have come that far, or, with `searches`, in a block up to which no other
- * provider was searched since. Such a payment fails, or stays confirmed, once the new branch is final.
+ * above `final`, or, with `searches`, in one up to which no other provider was searched since.
  */
 export const anyUndone = (db: Db, { chain, mode }: Network, final: number, searches: boolean) =>
   anyRow(

@@ -39,7 +39,7 @@ const closeByKey = (): void => {
 /** From this share on the time is shown as short, in percent. */
 const shortFrom = 25
 
-/** Counts down by the server's clock. It is not announced: it would never end. */
+/** Counts down by the server's clock. It is not announced: it would never end. At its end there is nothing to choose any more. */
 const showTimeLeft = (main: HTMLElement): void => {
   const clock = main.querySelector<HTMLElement>("[data-ends]")
   if (!clock) return
@@ -50,6 +50,9 @@ const showTimeLeft = (main: HTMLElement): void => {
     const now = Date.now() + ahead
     clock.textContent = countdown(period.endsAt - now, document.documentElement.lang)
     clock.classList.toggle("short", shareLeft(period, now) < shortFrom)
+    if (main.dataset["state"] !== "choosing" || now < period.endsAt + 1_000) return
+    clearInterval(timer)
+    location.reload()
   }
   const timer = setInterval(show, 1_000)
   show()

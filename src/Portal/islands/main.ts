@@ -10,38 +10,9 @@ import {
   startAuthentication,
   startRegistration
 } from "@simplewebauthn/browser"
-import { themesOf } from "../../lib/theme.ts"
 import { copyBy } from "../../Pages/islands/copyBy.ts"
 
-/** The preview of a checkout's look follows what is typed, and a logo is made small enough to be sent in a form. */
-const part = (name: string) => document.querySelector(`[data-preview="${name}"]`)
-const field = (id: string) => document.getElementById(id)
-
-const name = field("shop-name")
-const accent = field("shop-accent")
-const colours = document.querySelector<HTMLInputElement>("[data-colours]")
-
-const show = () => {
-  if (name instanceof HTMLInputElement) part("name")?.replaceChildren(name.value || "Your shop")
-  if (accent instanceof HTMLInputElement && /^#[0-9a-f]{6}$/i.test(accent.value)) {
-    for (const [scheme, { accent: colour, onAccent }] of Object.entries(themesOf(accent.value.toLowerCase()))) {
-      part(scheme)?.setAttribute("fill", colour)
-      part(`on-${scheme}`)?.setAttribute("fill", onAccent)
-    }
-    if (colours !== null) colours.value = accent.value
-  }
-}
-name?.addEventListener("input", show)
-accent?.addEventListener("input", show)
-if (colours !== null) {
-  colours.hidden = false
-  colours.addEventListener("input", () => {
-    if (accent instanceof HTMLInputElement) accent.value = colours.value
-    show()
-  })
-}
-
-/** Pixels a side, and bytes that a form has room for, and the sides that are tried until the picture is as small, in pixels. */
+/** Of a logo, which a form is to have room for: pixels a side, bytes, and the sides that are tried until it is as small. */
 const longest = 1_000
 const largest = 40 * 1024
 const sides = [512, 384, 256, 128, 64]

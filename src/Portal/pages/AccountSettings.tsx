@@ -48,26 +48,22 @@ interface PageProps {
   readonly on?: ReadonlyArray<string>
 }
 
-const accentOf = (form: FormState): string => {
-  const typed = (form.typed.get("accent") ?? "").toLowerCase()
-  return isAccent(typed) ? typed : "#1f5fd1"
-}
-
-/** The logo, the name and the colour as the checkout has them; a script follows what is typed. */
+/** The logo, the name and the colour as the checkout has them. */
 const Preview = ({ form, viewer }: PageProps) => {
-  const themes = themesOf(accentOf(form))
+  const typed = (form.typed.get("accent") ?? "").toLowerCase()
+  const themes = themesOf(isAccent(typed) ? typed : "#1f5fd1")
   return (
     <figure class="card preview" aria-label="Preview">
       <p class="shop">
-        {form.typed.get("logo") ? <img src={pathOf(viewer, "/settings/logo")} alt="" data-preview="logo" /> : null}
-        <strong data-preview="name">{form.typed.get("name") || "Your shop"}</strong>
+        {form.typed.get("logo") ? <img src={pathOf(viewer, "/settings/logo")} alt="" /> : null}
+        <strong>{form.typed.get("name") || "Your shop"}</strong>
       </p>
       <div class="acts">
         {(["light", "dark"] as const).map((scheme) => (
           <svg key={scheme} viewBox="0 0 200 76" role="img" aria-label={`A button in your colour, on a ${scheme} page`}>
             <rect class={scheme} width="200" height="76" rx="12" />
-            <rect x="16" y="16" width="168" height="44" rx="8" fill={themes[scheme].accent} data-preview={scheme} />
-            <text x="100" y="43" text-anchor="middle" fill={themes[scheme].onAccent} data-preview={`on-${scheme}`}>
+            <rect x="16" y="16" width="168" height="44" rx="8" fill={themes[scheme].accent} />
+            <text x="100" y="43" text-anchor="middle" fill={themes[scheme].onAccent}>
               Pay 25.00 USDC
             </text>
           </svg>
@@ -101,16 +97,7 @@ const SettingsPage = ({ form, logoForm = blank("upload"), on = [], viewer }: Pag
         <p>What your customers see on the payment page, in live and in test mode.</p>
         <PostForm of={form} to="/settings" submit="Save" labels={labels}>
           <TextField name="name" hint="Of your shop, up to 60 characters." />
-          <div class="coloured">
-            <TextField name="accent" hint="Such as #1f5fd1. Leave blank for blue." />
-            <input
-              type="color"
-              data-colours="shop-accent"
-              value={accentOf(form)}
-              aria-label="Choose the colour"
-              hidden
-            />
-          </div>
+          <TextField name="accent" hint="Such as #1f5fd1. Leave blank for blue." />
           <TextField
             name="logo"
             hint={
