@@ -1,7 +1,8 @@
 import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Invocation, untilStopped } from "../Control/Invocation.ts"
-import { EventKind, Position, streamStart } from "../Domain/Event.ts"
+import { EventKind, Position, StatusEventKind, streamStart } from "../Domain/Event.ts"
+import { InvoiceEventKind } from "../Domain/Invoice.ts"
 import type { Follower, Forwarded, Message } from "../Listen/follow.ts"
 import { iso } from "../lib/moment.ts"
 import { complain, print } from "./Output.ts"
@@ -10,26 +11,19 @@ import { listenSecretFile, readOrMakeSigningSecret } from "./signingSecret.ts"
 
 /** Loaded only here. */
 const parts = Effect.promise(() =>
-  Promise.all([
-    import("../Listen/askApi.ts"),
-    import("../Listen/follow.ts"),
-    import("../Listen/follow.ts"),
-    import("../Webhooks/signature.ts")
-  ])
+  Promise.all([import("../Listen/askApi.ts"), import("../Listen/follow.ts"), import("../Webhooks/signature.ts")])
 )
 
-interface Line {
+interface Line extends Forwarded {
   readonly time: string
   readonly event: string
   readonly id: string
-  readonly payment: string
-  readonly status?: number | undefined
-  readonly error?: string | undefined
-  readonly durationMillis: number
+  readonly payment?: string
+  readonly invoice?: string
 }
 
-const rendered = ({ durationMillis, error, event, payment, status, time }: Line): string =>
-  `${time}  ${event.padEnd(17)}  ${payment}  ${status ?? error}  ${durationMillis} ms`
+const rendered = ({ durationMillis, error, event, invoice, payment, status, time }: Line): string =>
+  `${time}  ${event.padEnd(18)}  ${payment ?? invoice}  ${status ?? error}  ${durationMillis} ms`
 
 /** The part of an event's body that is shown. */
 interface ShownEvent {
@@ -46,9 +40,13 @@ interface ListenOptions {
   readonly json: boolean
 }
 
+/** Those that report a new status. */
+const usualKinds: ReadonlyArray<EventKind> = [...StatusEventKind.literals, ...InvoiceEventKind.literals]
+
 /** Forwards each event and prints a line for it. `farewell` says how the next session continues where this one ended. */
 const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Message) => Effect.Effect<Forwarded>) => {
   let place: string | undefined = Option.getOrUndefined(after)
+  const kinds = Option.getOrElse(events, () => usualKinds)
 
   const onOpen = (position: string) =>
     Effect.gen(function* () {
@@ -61,9 +59,10 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
   const onEvent = (message: Message) =>
     Effect.gen(function* () {
       const { data, event } = JSON.parse(message.data) as ShownEvent
-      if (!Option.exists(events, (kinds) => !kinds.includes(event))) {
+      if (kinds.includes(event)) {
         const time = iso(yield* Clock.currentTimeMillis)
-        const line: Line = { time, event, id: message.id, payment: data.id, ...(yield* send(message)) }
+        const about = event.startsWith("invoice.") ? { invoice: data.id } : { payment: data.id }
+        const line: Line = { time, event, id: message.id, ...about, ...(yield* send(message)) }
         yield* print(json ? JSON.stringify(line) : rendered(line))
       }
       place = message.id
@@ -72,7 +71,7 @@ const makeFollower = ({ after, events, json }: ListenOptions, send: (event: Mess
   const follower: Follower<never> = {
     after: place,
     // All that there are: the position goes on with those that are left out, too.
-    kinds: Option.isSome(events) ? EventKind.literals : undefined,
+    kinds: EventKind.literals,
     onOpen,
     onEvent,
     onLost: (why) => complain(`tilld: ${why}; connecting again`)
@@ -89,7 +88,7 @@ const run = Effect.fn("commands.listen")(function* (options: ListenOptions) {
   const { env } = yield* Invocation
   const place = Option.getOrElse(options.secret, () => listenSecretFile(env))
   const secret = yield* readOrMakeSigningSecret(place)
-  const [{ listenClient }, { follow }, { forward }, { signingKey }] = yield* parts
+  const [{ listenClient }, { follow, forward }, { signingKey }] = yield* parts
   const client = yield* listenClient
   const signing = signingKey(Redacted.make(secret))
   const url = apiUrl.href.replace(/\/$/, "")
@@ -114,7 +113,7 @@ export const listen = Command.make(
       Options.withDefault(new URL("http://127.0.0.1:8080"))
     ),
     events: listOption("events", EventKind.literals).pipe(
-      Options.withDescription("Only these kinds; otherwise all that report a new status of a payment"),
+      Options.withDescription("Only these kinds; otherwise all that report a new status of a payment or an invoice"),
       Options.optional
     ),
     after: Options.text("after").pipe(

@@ -81,9 +81,13 @@ describe("tilld listen", () => {
       status: 418,
       durationMillis: expect.any(Number)
     })
+    const price = { amount: "1.00", currency: "USD" }
+    const { body: invoice } = yield* daemon.call<{ id: string }>("POST", "/v1/invoices", { price })
+    const told = yield* listening.eventOf(invoice.id)
+    expect(told).toMatchObject({ event: "invoice.created", invoice: invoice.id, status: 418 })
     const { code, stderr } = yield* listening.end("SIGINT")
     expect(code).toBe(0)
-    expect(stderr).toContain(`tilld: to continue where this ended: --after ${event.id}`)
+    expect(stderr).toContain(`tilld: to continue where this ended: --after ${told.id}`)
   })
 
   liveTest("continues at its position when the daemon comes back, and in another session", function* () {
