@@ -165,7 +165,7 @@ describe("the documentation", () => {
     ])
     const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
     expect(others).toEqual([])
-    const paid = run(`PAYMENT=${answers[1].id}\n${pay}`)
+    const paid = run(`${knownTilld}\nPAYMENT=${answers[1].id}\n${pay}`)
     expect(paid.match(/^Sent .* in 0x[0-9a-f]{64}\nTo expect: .*(?:missing|confirmed|wrong_chain)/gm)).toHaveLength(3)
 
     const [keys = "", ...rest] = blocks("docs/keys.md", "sh")
@@ -300,13 +300,7 @@ describe("the documentation", () => {
     const { ended } = yield* start(process.execPath, ["main.mjs"], { cwd, env })
     const { stderr, stdout } = yield* ended
     expect(stderr).toBe("")
-    expect(stdout.split("\n")).toEqual([
-      expect.stringMatching(/^303 \/pay\/\S+ 200$/),
-      "204",
-      "ships order-9",
-      "204",
-      ""
-    ])
+    expect(stdout).toMatch(/^303 \/pay\/\S+ 200\n204\nships order-9\n204\n$/)
   })
 
   describe.each(Object.entries(languages))(

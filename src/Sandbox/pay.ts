@@ -56,7 +56,8 @@ const expectedOf = (amount: bigint, missing: bigint, options: PlanOptions): stri
   const detecting = payment.status === "pending" ? ["payment.detecting"] : []
   if (amount >= missing) {
     const surplus = amount === missing ? [] : [`an exception overpaid of ${show(amount - missing)}`]
-    return [...detecting, `payment.confirmed after ${confirmations} blocks`, ...surplus].join(", then ")
+    const paid = payment.invoice === undefined ? "payment.confirmed" : "payment.confirmed and invoice.paid"
+    return [...detecting, `${paid} after ${confirmations} blocks`, ...surplus].join(", then ")
   }
   const rest = `${show(missing - amount)} are still missing: without them by ${payment.expiresAt} it fails with insufficient_amount`
   return [...detecting, rest].join(". ")
@@ -157,9 +158,7 @@ export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
   return { amount, expected, txHash, sent: formatAmount(String(amount), currency, sent) }
 })
 
-/**
- * Replaces a local chain's last `depth` blocks by empty ones, without their transactions. Fails with `LocalRpcError`.
- */
+/** Replaces a local chain's last `depth` blocks by empty ones. Fails with `LocalRpcError`. */
 export const reorg = Effect.fn("Sandbox.reorg")(function* ({ name, rpcUrl }: PayingChain, depth: number) {
   const rpc = yield* makeRpc(name, rpcUrl)
   yield* rpc("anvil_reorg", [depth, []])

@@ -75,6 +75,10 @@ answer; --help shows how to pay too little, too much, or with the wrong token:
 See it paid, a few blocks later:
 
   curl -sS ${url}/v1/invoices -H 'X-API-Key: ${apiKey}'
+
+Get its events, as webhooks, at a server of yours on this machine:
+
+  TILLD_API_KEY=${apiKey} ${program} listen --api-url ${url} --forward-to http://localhost:3000/hook
 `
 
 /** The running parts and their addresses. */

@@ -61,11 +61,7 @@ const pay = Effect.fn("commands.sandboxPay")(function* (options: PayOptions) {
   yield* print(`Sent ${sent} on ${name} to ${payment.address}, in ${txHash}\nTo expect: ${expected}.`)
 }, Effect.scoped)
 
-/**
- * `tilld sandbox pay`: pays a payment of any account on a local chain.
- *
- * @param before `--config` before the word `pay`
- */
+/** `tilld sandbox pay`: pays a payment of any account on a local chain. `before` is `--config` before the word `pay`. */
 const sandboxPay = <R>(before: Effect.Effect<Option.Option<string>, never, R>) =>
   Command.make(
     "pay",
@@ -144,7 +140,7 @@ const byHand: Readonly<Record<Exclude<PaymentEventKind, StatusEventKind> | "invo
   "refund.final":
     "refund.final comes when the chain has a refund for good: send the money with a wallet, then run tilld payments refunded ID --tx 0x… It goes to those who name it, such as tilld listen --events refund.final",
   invoice:
-    "events of invoices come with an invoice: create one with POST /v1/invoices, choose on its page, then run tilld sandbox pay ID. They go to those who name them, such as tilld listen --events invoice.paid"
+    "events of invoices come with an invoice: create one with POST /v1/invoices, choose on its page, then run tilld sandbox pay ID. tilld listen forwards them, and webhooks that name them get them"
 }
 
 const triggerEvent = Effect.fn("commands.trigger")(function* (options: {

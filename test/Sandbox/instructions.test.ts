@@ -24,6 +24,7 @@ it("the sandbox lists of each chain what payments take there, and MATIC as what 
   ])
 })
 
-it("the sandbox shows the command that pays the invoice of its example", () => {
+it("the sandbox shows the commands that pay the invoice of its example, and forward its events", () => {
   expect(instructions(sandbox)).toContain("\n  node dist/tilld.js sandbox pay inv_…\n")
+  expect(instructions(sandbox)).toContain("\n  TILLD_API_KEY=svc_test_key node dist/tilld.js listen --api-url ")
 })

@@ -57,6 +57,8 @@ describe("what is sent", () => {
   it("is all that is missing, and completes the payment", () => {
     expect(plan({})).toEqual([1000n, "payment.detecting, then payment.confirmed after 3 blocks"])
     expect(plan({}, partPaid)).toEqual([400n, "payment.confirmed after 3 blocks"])
+    const invoice = { id: "inv_1", price: { amount: "25.00", currency: "EUR" } } as const
+    expect(plan({}, { ...partPaid, invoice })).toEqual([400n, "payment.confirmed and invoice.paid after 3 blocks"])
   })
 
   it("is half of what is missing, rounded down, with what is missing after it", () => {

@@ -114,7 +114,7 @@ describe("the sandbox", () => {
       expect(made).toMatchObject({ status: "open", merchantRef: "order-1", payments: [] })
       yield* shell(`curl -sS ${made.checkoutUrl}/choose -d choice=USDC-base`)
       const sent = yield* shell(pay.replace("inv_…", made.id))
-      expect(sent).toContain("To expect: payment.detecting, then payment.confirmed after 3 blocks.")
+      expect(sent).toContain("To expect: payment.detecting, then payment.confirmed and invoice.paid after 3 blocks.")
       const paid = yield* shell(list).pipe(
         Effect.map((text): List => JSON.parse(text)),
         Effect.flatMap(({ data }) => Arr.findFirst(data, ({ status }) => status === "paid")),
