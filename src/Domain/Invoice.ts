@@ -117,7 +117,7 @@ export const InvoiceObject = Schema.Struct({
   price: InvoicePrice,
   status: InvoiceStatus.annotations({
     description:
-      "`open`: nobody has paid. `processing`: money was seen and waits for confirmations. `paid`: its payment is confirmed. `expired`: nothing came in time. `failed`: its payment failed, see there. `cancelled`: you ended it."
+      "`open`: nobody has paid. `processing`: money was seen, all of it or a part, and waits for confirmations or the rest. `paid`: its payment is confirmed. `expired`: nothing came in time. `failed`: its payment failed, see there. `cancelled`: you ended it."
   }),
   currencies: Schema.Array(Schema.String).annotations({
     description: "What the customer may pay in: token and network, such as `USDC-base`."

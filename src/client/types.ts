@@ -292,7 +292,7 @@ export interface Invoice {
   /** Your reference, as given. */
   readonly merchantRef?: string
   readonly price: Price
-  /** `open`: nobody has paid. `processing`: money was seen and waits for confirmations. `paid`: its payment is confirmed. `expired`: nothing came in time. `failed`: its payment failed, see there. `cancelled`: you ended it. */
+  /** `open`: nobody has paid. `processing`: money was seen, all of it or a part, and waits for confirmations or the rest. `paid`: its payment is confirmed. `expired`: nothing came in time. `failed`: its payment failed, see there. `cancelled`: you ended it. */
   readonly status: InvoiceStatus
   /** What the customer may pay in: token and network, such as `USDC-base`. */
   readonly currencies: ReadonlyArray<string>
