@@ -89,6 +89,7 @@ const shown = {
   "checkout-phone": [360, 740],
   "checkout-waiting": [420, 800],
   "checkout-seen": [420, 440],
+  "checkout-choosing": [420, 560],
   "portal-home": [900, 500],
   "portal-payment": [760, 420]
 }
@@ -159,6 +160,12 @@ try {
   const waiting = await payment()
   await picture("checkout-waiting", waiting.checkoutUrl)
   if (forReadme) await picture("checkout-phone", waiting.checkoutUrl)
+  const price = {
+    price: { amount: "49.90", currency: "EUR" },
+    currencies: ["USDC-base", "USDC-polygon", "ETH-ethereum"]
+  }
+  const invoice = await call("/invoices", price)
+  await picture("checkout-choosing", invoice.checkoutUrl)
   const native = { amount: "20000000000000000", currency: "ETH", chain: "ethereum" }
   await picture("checkout-waiting-german", `${(await payment(native)).checkoutUrl}?lang=de`)
   const cancelled = await payment()

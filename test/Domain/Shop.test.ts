@@ -32,15 +32,8 @@ it("a frame origin is an https site, or one of this machine, and nothing that co
 it("a website is an https page, or one of this machine, without user info", () => {
   const good = ["https://shop.example", "https://shop.example/help?a=b#c", "http://localhost:3000/x"]
   expect(accepts(Website, good)).toEqual(good)
-  const bad = [
-    "http://shop.example",
-    "https://ann:secret@shop.example",
-    "javascript:alert(1)",
-    "/help",
-    "https://a b",
-    ""
-  ]
-  expect(accepts(Website, [...bad, `https://shop.example/${"x".repeat(500)}`])).toEqual([])
+  const bad = "http://shop.example https://ann:secret@shop.example javascript:alert(1) /help ".split(" ")
+  expect(accepts(Website, [...bad, "https://a b", `https://shop.example/${"x".repeat(500)}`])).toEqual([])
 })
 
 it("a contact is an e-mail address or a website, and a URL of no other scheme", () => {

@@ -29,6 +29,13 @@ it.scoped("the chains of open payments are those of the mode, pending or detecti
     expect(yield* Watched.openChains(reader, "test")).toEqual(["ethereum"])
     yield* end(test.id, 0)
     expect(yield* Watched.openChains(reader, "test")).toEqual([])
+    // Of an invoice for which another choice can be made, or was, its customer may pay the former one too.
+    yield* change(`INSERT INTO invoices (id, checkout_token, account_id, mode, amount, currency, choices, status, created_at,
+      expires_at, metadata) VALUES ('inv', 't', '${test.account}', 'test', '1', 'EUR', '', 'open', 0, 1, '{}')`)
+    yield* change("UPDATE payments SET invoice_id = 'inv' WHERE mode = 'test'")
+    expect(yield* Watched.openChains(reader, "test")).toEqual(["ethereum"])
+    yield* change("UPDATE invoices SET status = 'cancelled'")
+    expect(yield* Watched.openChains(reader, "test")).toEqual([])
   }).pipe(inWorld)
 )
 
