@@ -185,6 +185,11 @@ export const notFoundPage = (language: Language, choice: Choice): HttpReply => {
   )
 }
 
+/** What the buttons that copy say. */
+export const copyWords = ({ copy, copied, copyByHand }: Wording["t"]) => ({
+  ...{ "data-copy-word": copy, "data-copied": copied, "data-by-hand": copyByHand }
+})
+
 const CheckoutPage = (props: CheckoutPageProps) => {
   const { changeUrl, choice, language, look, version, view, worth } = props
   const { state } = view
@@ -212,9 +217,7 @@ const CheckoutPage = (props: CheckoutPageProps) => {
         data-version={version}
         data-final={isFinal(view)}
         data-now={mark.now}
-        data-copy-word={wording.t.copy}
-        data-copied={wording.t.copied}
-        data-by-hand={wording.t.copyByHand}
+        {...copyWords(wording.t)}
       >
         <Body {...{ view, wording, choice, look, worth, changeUrl }} />
       </main>

@@ -17,12 +17,12 @@ import { errorPage, pageReply, seeOther } from "../Pages/reply.tsx"
 import { Settings } from "../Settings.ts"
 import type { StoreUnavailable } from "../Sql.ts"
 import { TimeLeft } from "./Asking.tsx"
-import { type CheckoutPageProps, Framed, renderFramed } from "./CheckoutPage.tsx"
+import { type CheckoutPageProps, copyWords, Framed, renderFramed } from "./CheckoutPage.tsx"
 import { Back, Reference } from "./Extras.tsx"
 import { checkoutTexts, hrefOf, type Language } from "./languages.ts"
 import { mark, piecesAt, type RenderedPage } from "./RenderedPages.ts"
 import type { Stored, Unchosen, Worth } from "./readPayment.ts"
-import type { CheckoutView } from "./view.ts"
+import { type CheckoutView, misplaced, versionOf } from "./view.ts"
 import { fiatText, wordingOf } from "./wording.ts"
 
 /** What a payer can choose. */
@@ -100,14 +100,15 @@ const ChoosingPage = (props: ChoosingProps) => {
       }
       {...{ language, choice, look }}
     >
-      <main data-state="choosing" data-now={mark.now}>
+      <main data-state="choosing" data-version={current && versionOf(current)} data-now={mark.now}>
         {mode === "test" && <p class="test">{t.test}</p>}
         <h1>{title}</h1>
         <TimeLeft {...props} t={t} />
         {isRateExpired && <p class="notice">{t.rateExpired}</p>}
         {current && (
           <p class="notice">
-            {t.alreadySent} <a href={hrefOf({ language, code: undefined })}>{wordingOf(current, language).headline}</a>
+            {misplaced(current) === undefined && t.alreadySent}{" "}
+            <a href={hrefOf({ language, code: undefined })}>{wordingOf(current, language).headline}</a>
           </p>
         )}
         <p>{t.whichToChoose}</p>
@@ -145,7 +146,7 @@ export const endedPage = ({
   const { frameAncestors = [], website } = look
   return pageReply(
     <Framed title={t.headline[kind]} {...{ language, choice, look }}>
-      <main class={kind} data-state={kind}>
+      <main class={kind} data-state={kind} {...copyWords(t)}>
         {mode === "test" && <p class="test">{t.test}</p>}
         <h1>{t.headline[kind]}</h1>
         <p>{t.startAgain}</p>

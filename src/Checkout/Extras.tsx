@@ -171,13 +171,10 @@ const Progress = ({ confirmations: { count, needed }, view: { chain }, wording: 
   )
 }
 
-interface BackProps extends Pick<Wording, "t"> {
-  readonly url: string | undefined
-  readonly isSecond?: boolean | undefined
-}
+type BackProps = Pick<ContactProps, "isSecond"> & Pick<Wording, "t"> & { readonly url: string | undefined }
 
 /** The link back to the shop. */
-export const Back = ({ isSecond = false, t, url }: BackProps) =>
+export const Back = ({ isSecond, t, url }: BackProps) =>
   url === undefined ? undefined : (
     <p>
       <a id="back" class={isSecond ? "button quiet" : "button"} href={url} target="_top" rel="noopener noreferrer">
@@ -187,13 +184,10 @@ export const Back = ({ isSecond = false, t, url }: BackProps) =>
   )
 
 /** After a payment it leads to where the shop wants the payer to go on. */
-const ToShop = ({ isSecond, look, view: { shopUrl, state }, wording: { t } }: ContactProps) => (
-  <Back
-    isSecond={isSecond}
-    t={t}
-    url={(state.kind === "paid" ? state.returnTo : undefined) ?? look.website ?? shopUrl}
-  />
-)
+const ToShop = ({ isSecond, look, view: { shopUrl, state }, wording: { t } }: ContactProps) => {
+  const url = (state.kind === "paid" ? state.returnTo : undefined) ?? look.website ?? shopUrl
+  return <Back {...{ isSecond, t, url }} />
+}
 
 /** What is next once all that came was sent back. */
 const SentBack = ({ view: { extras }, wording: { t } }: Shown) =>

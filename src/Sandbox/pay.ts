@@ -78,7 +78,8 @@ const refused = (message: string) => Either.left(new NotPayable({ message }))
 export const planOf = (options: PlanOptions): Either.Either<Plan, NotPayable> => {
   const { amount: asked, amountReceived = "0", id, status } = options.payment
   const isOver = isEnded(status)
-  if (isOver && !options.late) return refused(`${id} is ${status} and expects no more money: make another payment`)
+  if (isOver && !options.late)
+    return refused(`${id} is ${status} and expects no more money: make another payment (or --late)`)
   if (!isOver && options.late) return refused(`${id} is ${status}: --late is for a payment that has ended`)
   const missing = isOver ? BigInt(asked) : larger(0n, BigInt(asked) - BigInt(amountReceived))
   const fits = isFitting(options)

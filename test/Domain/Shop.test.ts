@@ -7,16 +7,16 @@ const accepts = (schema: Schema.Schema<string>, texts: ReadonlyArray<string>) =>
 it("a frame origin is an https site, or one of this machine, and nothing that could extend a policy", () => {
   const good = ["https://shop.example", "https://shop.example:8443", "http://localhost:3000", "http://127.0.0.1:3000"]
   expect(accepts(FrameOrigin, good)).toEqual(good)
+  const beyond = "https://shop.example/ https://shop.example/path https://SHOP.example https://shop.example:443".split(
+    " "
+  )
   const bad = [
     "*",
     "https:",
     "https://*.shop.example",
     "http://shop.example",
-    "https://shop.example/",
-    "https://shop.example/path",
-    "https://SHOP.example",
-    "https://shop.example:443",
     "https://user@shop.example",
+    ...beyond,
     "https://shop.example; script-src *",
     "https://shop.example, https://b.example",
     "https://shop.example https://b.example",
@@ -39,10 +39,9 @@ it("a website is an https page, or one of this machine, without user info", () =
 it("a contact is an e-mail address or a website, and a URL of no other scheme", () => {
   const good = ["help@shop.example", "jörg+x@shop.example", "https://shop.example/help", "http://localhost:3000/x"]
   expect(accepts(Contact, good)).toEqual(good)
-  const bad = ["ssh://git@shop.example", "intent://scan@shop.example", "file://x@shop", "mailto:a@shop.example"]
-  expect(
-    accepts(Contact, [...bad, "javascript:alert(1)//@shop", "tel:123", "a@b@c", "", "http://shop.example"])
-  ).toEqual([])
+  const schemes = ["ssh://git@shop.example", "intent://scan@shop.example", "file://x@shop", "mailto:a@shop.example"]
+  const bad = [...schemes, "javascript:alert(1)//@shop", "tel:123", "a@b@c", "", "http://shop.example"]
+  expect(accepts(Contact, bad)).toEqual([])
 })
 
 it("a logo is the name of an image, and no path", () => {

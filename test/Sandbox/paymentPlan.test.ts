@@ -122,7 +122,9 @@ describe("what is sent", () => {
 describe("nothing is sent", () => {
   it.each(["confirmed", "expired", "failed"] as const)("for a payment that is %s", (status) => {
     for (const part of [undefined, "half", "more"] as const) {
-      expect(plan({ part }, { status })).toBe(`pay_1 is ${status} and expects no more money: make another payment`)
+      expect(plan({ part }, { status })).toBe(
+        `pay_1 is ${status} and expects no more money: make another payment (or --late)`
+      )
     }
   })
 
