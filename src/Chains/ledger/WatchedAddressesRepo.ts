@@ -82,8 +82,8 @@ export const openChains = (db: Db, mode: Mode) =>
     db.all<{ chain: ChainName }>(
       `SELECT value AS chain FROM json_each(?) WHERE EXISTS (
          SELECT 1 FROM payments WHERE status IN ('pending', 'detecting') AND chain = value AND mode = ?)
-       OR EXISTS (SELECT 1 FROM (SELECT id FROM invoices WHERE status = 'open' AND mode = ? ORDER BY expires_at DESC LIMIT 500)
-         AS one JOIN payments ON invoice_id = one.id AND chain = value)`,
+       OR EXISTS (SELECT 1 FROM (SELECT id FROM invoices WHERE status = 'open' ORDER BY expires_at DESC LIMIT 500)
+         AS one JOIN payments ON invoice_id = one.id AND chain = value AND mode = ?)`,
       [JSON.stringify(chainNames), mode, mode]
     ),
     (rows) => rows.map(({ chain }) => chain)
