@@ -8,6 +8,7 @@ import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { currentBuild, placeBuild } from "./builds.mjs"
+import { bringClientTypes } from "./clientTypes.mjs"
 import { guideFiles } from "./guideFiles.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -44,6 +45,7 @@ const inputs = () => {
   return hash.digest("hex").slice(0, 16)
 }
 
+await bringClientTypes(root)
 const name = inputs()
 if (quiet && currentBuild(dist) === name) process.exit(0)
 console.error(quiet ? "Building tilld." : "Checking the types, and building tilld.")

@@ -1,137 +1,103 @@
-// The types of tilld/client, from the OpenAPI document: the client needs no other package, and says what the server says.
-import { spawnSync } from "node:child_process"
-import { createRequire } from "node:module"
-import { dirname, join } from "node:path"
-import "./typescript.mjs"
-
-const require = createRequire(import.meta.url)
+// Makes src/client/types.ts, which is not committed, from the OpenAPI document: the client says what the server says, and its
+// declarations need no other package.
+import { readdirSync, renameSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 
 /** Unions with a name of their own, by where the document has them. */
 const unions = {
-  Chain: ({ schemas }) => schemas.Payment.properties.chain,
-  PaymentCurrency: ({ schemas }) => schemas.Payment.properties.currency,
-  Fiat: ({ schemas }) => schemas.LedgerRow.properties.worthCurrency,
-  QuoteCurrency: ({ schemas }) => schemas.Quote.properties.fromCurrency,
-  PaymentStatus: ({ schemas }) => schemas.Payment.properties.status,
-  FailureReason: ({ schemas }) => schemas.Payment.properties.failureReason,
-  EventKind: ({ schemas }) => schemas.Delivery.properties.kind,
-  PaymentEventKind: ({ schemas }) => schemas.WebhookEvent.properties.event,
-  InvoiceEventKind: ({ schemas }) => schemas.InvoiceEvent.properties.event,
-  InvoiceStatus: ({ schemas }) => schemas.Invoice.properties.status,
-  Language: ({ schemas }) => schemas.Invoice.properties.language,
-  ReceiptKind: ({ schemas }) => schemas.Receipt.properties.kind,
-  RefundStatus: ({ schemas }) => schemas.Refund.properties.status,
-  ExceptionKind: ({ schemas }) => schemas.PaymentException.properties.kind,
-  LedgerKind: ({ schemas }) => schemas.LedgerRow.properties.kind,
-  DeliveryStatus: ({ schemas }) => schemas.Delivery.properties.status,
-  DeliveryFilter: ({ queries }) => queries.ListDeliveries.find(({ name }) => name === "status").schema
+  Chain: ({ Payment }) => Payment.properties.chain,
+  PaymentCurrency: ({ Payment }) => Payment.properties.currency,
+  Fiat: ({ LedgerRow }) => LedgerRow.properties.worthCurrency,
+  QuoteCurrency: ({ Quote }) => Quote.properties.fromCurrency,
+  PaymentStatus: ({ Payment }) => Payment.properties.status,
+  FailureReason: ({ Payment }) => Payment.properties.failureReason,
+  EventKind: ({ Delivery }) => Delivery.properties.kind,
+  PaymentEventKind: ({ WebhookEvent }) => WebhookEvent.properties.event,
+  InvoiceEventKind: ({ InvoiceEvent }) => InvoiceEvent.properties.event,
+  InvoiceStatus: ({ Invoice }) => Invoice.properties.status,
+  Language: ({ Invoice }) => Invoice.properties.language,
+  ReceiptKind: ({ Receipt }) => Receipt.properties.kind,
+  RefundStatus: ({ Refund }) => Refund.properties.status,
+  ExceptionKind: ({ PaymentException }) => PaymentException.properties.kind,
+  LedgerKind: ({ LedgerRow }) => LedgerRow.properties.kind,
+  DeliveryStatus: ({ Delivery }) => Delivery.properties.status,
+  DeliveryFilter: ({ ListDeliveries }) => ListDeliveries.properties.status,
+  Metadata: ({ Payment }) => Payment.properties.metadata
 }
-const responses = [
-  ...["Payment", "AccountedPayment", "PaymentPage", "Refund", "RefundPage", "RefundedPart"],
-  ...["Receipt", "AcceptedMoney", "Price", "Invoice", "InvoicePage", "InvoiceEvent"],
-  ...["PaymentException", "ExceptionPage", "Quote"],
-  ...["LedgerRow", "LedgerPage"],
-  ...["PayableCurrency", "CurrencyList"],
-  ...["WebhookEndpoint", "WebhookEndpointList", "DeletedWebhookEndpoint", "DeliveryAttempt", "Delivery"],
-  ...["DeliveryWithAttempts", "DeliveryPage", "Redelivered", "RedeliveredSome", "WebhookEvent"]
-]
-const bases = { AccountedPayment: "Payment", DeliveryWithAttempts: "Delivery" }
-const requests = [
-  ...["PriceOfInvoice", "CreateInvoice", "Choose"],
-  ...["CreatePayment", "RefundPayment", "NameRefund", "ResolveException", "CreateQuote", "CreateWebhookEndpoint"],
-  ...["ChangePayment", "ChangeWebhookEndpoint", "Redeliver", "RedeliverSome"]
-]
 
-const comment = (text) => (text === undefined ? [] : [`/** ${text.replaceAll("*/", "* /")} */`])
-
-/** The text of src/client/types.ts. */
-export const clientTypes = async (root) => {
-  const { makeOpenApi } = await import("../src/Documents.ts")
-  const openApi = makeOpenApi({ publicUrl: "https://pay.example.com", limits: { perMinute: 1, perHour: 1 } })
-  const { statusOf } = await import("../src/Domain/ApiError.ts")
-  const { components, paths } = JSON.parse(openApi)
-  const { schemas } = components
-  const queryOf = (path) => paths[path].get.parameters.filter((one) => one.in === "query")
-  const queries = {
-    ListPayments: queryOf("/v1/payments"),
-    ListInvoices: queryOf("/v1/invoices"),
-    ListExceptions: queryOf("/v1/exceptions"),
-    ListRefunds: queryOf("/v1/refunds"),
-    ListLedger: queryOf("/v1/ledger"),
-    ListDeliveries: queryOf("/v1/deliveries")
-  }
-  const fiat = unions.Fiat({ schemas }).enum
-  const literals = (values) =>
-    values.length > fiat.length && fiat.every((one) => values.includes(one))
-      ? `Fiat | ${literals(values.filter((value) => !fiat.includes(value)))}`
-      : values.map((value) => JSON.stringify(value)).join(" | ")
-  const named = new Map(
-    Object.entries(unions).map(([name, find]) => [find({ schemas, queries }).enum.toSorted().join(), name])
-  )
-  const typeOf = ({ $ref, additionalProperties, anyOf, enum: values, items, properties, required = [], type }) => {
-    if ($ref !== undefined) return $ref.split("/").at(-1)
-    if (anyOf !== undefined) return anyOf.map(typeOf).join(" | ")
-    if (values !== undefined) return named.get(values.toSorted().join()) ?? literals(values)
-    if (type === "array") return `ReadonlyArray<${typeOf(items)}>`
-    if (properties !== undefined) return `{ ${fieldsOf(properties, required).join("\n")} }`
-    if (additionalProperties?.type) return `Readonly<Record<string, ${typeOf(additionalProperties)}>>`
-    if (type === "object") return "Metadata"
-    return type === "integer" ? "number" : type
-  }
-  const field = (name, schema, isRequired, also = "") => [
-    ...comment(schema.description),
-    `readonly ${name}${isRequired ? "" : "?"}: ${typeOf(schema)}${isRequired ? "" : also}`
-  ]
-  const fieldsOf = (properties, required, also) =>
-    Object.entries(properties).flatMap(([name, schema]) => field(name, schema, required.includes(name), also))
-  const declared = (name, description, fields, base) => [
-    ...comment(description),
-    `export interface ${name}${base === undefined ? "" : ` extends ${base}`} {`,
-    ...fields,
-    "}",
-    ""
-  ]
-  const interfaces = [...responses, ...requests].flatMap((name) => {
-    const { description, properties, required } = schemas[name]
-    const base = bases[name]
-    const own = Object.entries(properties).filter(([key]) => schemas[base]?.properties[key] === undefined)
-    const also = requests.includes(name) ? " | undefined" : ""
-    return declared(name, description, fieldsOf(Object.fromEntries(own), required ?? [], also), base)
+/** `ListPayments` of `/v1/payments`: what a list is selected by, all of it optional. */
+const listsOf = (paths) =>
+  Object.entries(paths).flatMap(([path, { get }]) => {
+    const selected = get?.parameters?.filter((parameter) => parameter.in === "query" && parameter.name) ?? []
+    const name = path.replace("/v1/", "")
+    if (!/^[a-z]+$/.test(name) || selected.length === 0) return []
+    const properties = selected.map(({ description, name, schema }) => [name, { ...schema, description }])
+    const of = {
+      type: "object",
+      description: "What a list is selected by.",
+      properties: Object.fromEntries(properties)
+    }
+    return [[`List${name[0].toUpperCase()}${name.slice(1)}`, of]]
   })
-  const lists = Object.entries(queries).flatMap(([name, parameters]) =>
-    declared(
-      name,
-      "What a list is selected by.",
-      parameters.flatMap(({ description, name, schema }) =>
-        field(name, { ...schema, description }, false, " | undefined")
-      )
-    )
+
+const make = async () => {
+  const { default: openapiTS, UNDEFINED, astToString, tsUnion } = await import("openapi-typescript")
+  const { default: ts } = await import("typescript")
+  await import("./typescript.mjs")
+  const { makeOpenApi } = await import("../src/Documents.ts")
+  const { statusOf } = await import("../src/Domain/ApiError.ts")
+  const openApi = makeOpenApi({ publicUrl: "https://pay.example.com", limits: { perMinute: 1, perHour: 1 } })
+  const { components, info, openapi, paths } = JSON.parse(openApi)
+
+  const lists = Object.fromEntries(listsOf(paths))
+  const described = Object.entries(components.schemas).filter(([name]) => !name.includes("."))
+  const schemas = { ...Object.fromEntries(described), ...lists }
+  for (const [name, find] of Object.entries(unions)) schemas[name] = find(schemas)
+  const description = "The codes of error responses. Later versions of `/v1` may have more."
+  schemas.ErrorCode = { type: "string", enum: Object.keys(statusOf), description }
+
+  const bodies = Object.values(paths)
+    .flatMap(Object.values)
+    .map(({ requestBody }) => requestBody)
+  const sent = new Set(
+    bodies
+      .flatMap((body) => body?.content["application/json"].schema.$ref?.split("/").at(-1) ?? [])
+      .concat(Object.keys(lists))
   )
-  const text = [
-    "// Generated from the schemas of the server: npm run docs. The package needs no other package for its types.",
-    "",
-    ...Object.entries(unions).flatMap(([name, find]) => [
-      `export type ${name} = ${literals(find({ schemas, queries }).enum)}`,
-      ""
-    ]),
-    "/** Your own data, as it was given. */",
-    "export type Metadata = Readonly<Record<string, unknown>>",
-    "",
-    ...interfaces,
-    ...lists,
-    "/** The codes of error responses. Later versions of `/v1` may have more. */",
-    `export type ErrorCode = ${literals(Object.keys(statusOf))}`
-  ].join("\n")
-  const biome = join(dirname(require.resolve("@biomejs/biome/package.json")), "bin/biome")
-  const { status, stderr, stdout } = spawnSync(
-    process.execPath,
-    [biome, "format", "--stdin-file-path=src/client/types.ts"],
+  const nodes = await openapiTS(
+    { openapi, info, paths: {}, components: { schemas } },
     {
-      cwd: root,
-      encoding: "utf8",
-      input: text
+      immutable: true,
+      rootTypes: true,
+      rootTypesNoSchemaPrefix: true,
+      defaultNonNullable: false,
+      silent: true,
+      // What a caller leaves out may be undefined: JSON leaves it out too. What is answered is absent, never undefined.
+      transformProperty: ({ modifiers, name, questionToken, type }, _, { path }) =>
+        questionToken && sent.has(path.split("/")[3])
+          ? ts.factory.createPropertySignature(modifiers, name, questionToken, tsUnion([type, UNDEFINED]))
+          : undefined
     }
   )
-  if (status !== 0) throw new Error(stderr)
-  return stdout
+  const ofPaths = new Set(["paths", "webhooks", "$defs", "operations"])
+  return astToString(nodes.filter(({ name }) => !ofPaths.has(name.text)))
+}
+
+/** What the OpenAPI document is made from, and how. */
+const sources =
+  /^(?:package-lock\.json|scripts\/clientTypes\.mjs|src\/(?:(?:.*\/)?Api\.ts|(?:Documents|Domain|lib)\b.*))$/
+const timeOf = (path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0
+
+/** Writes src/client/types.ts where it is missing or older than one of its sources. */
+export const bringClientTypes = async (root) => {
+  const files = ["package-lock.json", "scripts/clientTypes.mjs"].concat(
+    readdirSync(join(root, "src"), { recursive: true }).map((path) => `src/${path.replaceAll("\\", "/")}`)
+  )
+  const made = join(root, "src/client/types.ts")
+  const since = timeOf(made)
+  if (files.every((path) => !sources.test(path) || timeOf(join(root, path)) < since)) return
+  const text = await make()
+  // Two scripts may do this at once.
+  writeFileSync(`${made}-${process.pid}`, text)
+  renameSync(`${made}-${process.pid}`, made)
 }

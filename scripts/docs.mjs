@@ -1,12 +1,11 @@
 // Writes the generated parts of docs/: the commands and their options as --help has them, the keys of the configuration as
-// the schema and config/tilld.example.toml have them, the errors, and the questions put to providers; the man page, and the
-// types of the client. With --check: fails where a page says something else.
+// the schema and config/tilld.example.toml have them, the errors, and the questions put to providers; and the man page.
+// With --check: fails where a page says something else.
 import { Console } from "node:console"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Writable } from "node:stream"
 import { fileURLToPath } from "node:url"
-import { clientTypes } from "./clientTypes.mjs"
 import "./typescript.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -294,7 +293,7 @@ const parts = {
   "docs/providers.md": providersPart
 }
 /** Files that are generated as a whole. */
-const whole = { "docs/tilld.1": manPage, "src/client/types.ts": () => clientTypes(root) }
+const whole = { "docs/tilld.1": manPage }
 const isCheck = process.argv.includes("--check")
 const present = (file) => (existsSync(join(root, file)) ? read(file) : "")
 for (const [file, part] of Object.entries({ ...parts, ...whole })) {

@@ -1,9 +1,10 @@
-// Installs what is missing; every npm script runs it first. It costs a few milliseconds when there is nothing to do,
+// Installs what is missing, and makes the types of the client; every npm script runs it first. It costs a few milliseconds when there is nothing to do,
 // and writes to standard error only, since `npm run … -- --json` prints its result on standard output.
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { bringClientTypes } from "./clientTypes.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const require = createRequire(import.meta.url)
@@ -149,3 +150,5 @@ if (brokenBindings().length > 0) {
   const check = spawnSync(process.execPath, [fileURLToPath(import.meta.url), "--bindings"], { encoding: "utf8" })
   if (check.status !== 0) buildFailed(check.stderr.trim())
 }
+
+await bringClientTypes(root)

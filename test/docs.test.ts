@@ -436,7 +436,7 @@ liveTest(
     for (const name of readdirSync(join(root, "src"))) if (name !== "commands") link(join("src", name))
     writeFileSync(join(folder, "src/commands/commandLine.ts"), help)
     cpSync(join(root, "docs"), join(folder, "docs"), { recursive: true })
-    for (const file of ["clientTypes.mjs", "docs.mjs", "typescript.mjs", "typescript-hooks.mjs"]) {
+    for (const file of ["docs.mjs", "typescript.mjs", "typescript-hooks.mjs"]) {
       cpSync(join(root, "scripts", file), join(folder, "scripts", file))
     }
     const generate = (...args: ReadonlyArray<string>) => {

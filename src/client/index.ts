@@ -8,7 +8,7 @@ import { sleep } from "./time.ts"
 
 export * from "./client.ts"
 export * from "./errors.ts"
-export * from "./types.ts"
+export type * from "./types.ts"
 export * from "./units.ts"
 export * from "./webhook.ts"
 

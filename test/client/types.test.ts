@@ -1,4 +1,4 @@
-// The types of the client are generated from the schemas (npm run docs). Here each is held against the schemas that the
+// The types of the client are generated from the OpenAPI document (scripts/clientTypes.mjs). Here each is held against the schemas that the
 // server decodes and encodes with, both ways: `tsc` is what fails, as "types" of `npm test`.
 import type { HttpApiEndpoint, HttpApiGroup } from "@effect/platform"
 import { expectTypeOf, it } from "vitest"

@@ -40,7 +40,7 @@ const all: ReadonlyArray<Check> = [
   ["install", () => run("npm", ["ci", "--prefix", here, "--ignore-scripts", "--no-audit", "--no-fund"])],
   ["document", () => run(process.execPath, ["scripts/openapi.mjs", document])],
   ["Spectral", () => run(bin("spectral"), ["lint", document, "--ruleset", join(here, "spectral.yaml"), "--quiet"])],
-  ["openapi-typescript", () => run(bin("openapi-typescript"), [document, "--output", join(folder, "api.d.ts")])],
+  ["openapi-typescript", () => run("npx", ["openapi-typescript", document, "--output", join(folder, "api.d.ts")])],
   ...clientChecks(root, here, folder),
   [
     "Prism",
