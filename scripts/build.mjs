@@ -122,6 +122,10 @@ const trim = {
   setup({ onLoad, onResolve, resolve }) {
     // @effect/cli reads options from such files, and effect's schemas make test data: neither is asked for here.
     onResolve({ filter: /^(yaml|toml|ini|fast-check)$/ }, ({ path }) => ({ path, namespace: "nothing" }))
+    // Each start would read another server, a cluster and metrics of its own.
+    onResolve({ filter: /^\.\/lib\/(cluster|defaultMetrics|pushgateway|summary)$/ }, ({ importer, path }) =>
+      /[/\\]prom-client[/\\]index\.js$/.test(importer) ? { path, namespace: "nothing" } : undefined
+    )
     onLoad({ filter: /^/, namespace: "nothing" }, () => ({ contents: "module.exports = {}" }))
     // Its package.json says so, and a second one beside the modules hides it: nine languages nobody asks for.
     onResolve({ filter: /^@scure\/bip39\/wordlists\// }, async ({ path, ...from }) =>

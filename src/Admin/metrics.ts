@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { BigDecimal, Clock, Effect } from "effect"
+import { Gauge, Registry } from "prom-client"
 import packageJson from "../../package.json" with { type: "json" }
 import { type ChainHealth, Chains } from "../Chains.ts"
 import { decimalsOn, decimalText } from "../Domain/Currency.ts"
@@ -8,11 +9,10 @@ import { Uncollected, type UncollectedAmount } from "../Payments/addresses/Uncol
 import { Prices } from "../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../Settings.ts"
 import { readDescriptors } from "../Telemetry/fileDescriptors.ts"
-import type { Family, Sample } from "../Telemetry/instruments.ts"
-import { familiesOf, Metrics } from "../Telemetry/Metrics.ts"
+import { Metrics } from "../Telemetry/Metrics.ts"
 import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import type { MetricsApi } from "./Api.ts"
-import { counter, gauge, type Measured, makeStoreFamilies, single } from "./storeFamilies.ts"
+import { type Family, gauge, type Measured, makeStoreFamilies, single } from "./storeFamilies.ts"
 
 /** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */
 const resolution = 20
@@ -24,7 +24,7 @@ const window = "1 minute"
 const lateness = (nanos: number): number => Math.max(0, nanos / 1e6 - resolution) / 1000
 
 /**
- * Metrics of the process: version, memory, processor time, event loop lag. Samples the event loop until the scope ends.
+ * Metrics of the process: version, memory, event loop lag. Samples the event loop until the scope ends.
  */
 export const makeProcessFamilies = Effect.gen(function* () {
   const delay = yield* Effect.acquireRelease(
@@ -48,7 +48,6 @@ export const makeProcessFamilies = Effect.gen(function* () {
   yield* Effect.forkScoped(Effect.forever(Effect.delay(turn, window)))
 
   return () => {
-    const { system, user } = process.cpuUsage()
     const { median, p99, worst } = last ?? lag()
     const descriptors = readDescriptors()
     const late = "event loop lag in the last full minute; during the first minute, so far."
@@ -58,7 +57,6 @@ export const makeProcessFamilies = Effect.gen(function* () {
       ]),
       gauge("tilld_process_uptime_seconds", "Uptime of the process.", single(process.uptime())),
       gauge("tilld_process_resident_memory_bytes", "Resident memory.", single(process.memoryUsage.rss())),
-      counter("tilld_process_cpu_seconds_total", "Processor time, user and system.", single((user + system) / 1e6)),
       gauge("tilld_process_open_descriptors", "Open file descriptors, sockets included.", single(descriptors?.open)),
       gauge("tilld_process_max_descriptors", "Open descriptors allowed: LimitNOFILE.", single(descriptors?.limit)),
       gauge("tilld_event_loop_lag_p50_seconds", `Median ${late}`, single(median)),
@@ -68,33 +66,17 @@ export const makeProcessFamilies = Effect.gen(function* () {
   }
 })
 
-const escapedHelp = (help: string): string => help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")
-
-const escapedValue = (value: string): string => escapedHelp(value).replaceAll('"', '\\"')
-
-const number = (value: number): string => {
-  if (Number.isFinite(value)) return String(value)
-  if (Number.isNaN(value)) return "NaN"
-  return value > 0 ? "+Inf" : "-Inf"
+/** The text of a scrape, in Prometheus' text format 0.0.4: these families, without those that have no sample, and what was counted. */
+export const exposition = (families: ReadonlyArray<Family>, counted = new Registry()): Effect.Effect<string> => {
+  const registry = Registry.merge([counted])
+  for (const { help, name, samples } of families) {
+    const [first] = samples
+    if (first === undefined) continue
+    const metric = new Gauge({ name, help, labelNames: Object.keys(first.labels), registers: [registry] })
+    for (const { labels, value } of samples) metric.set(labels, value)
+  }
+  return Effect.promise(() => registry.metrics())
 }
-
-const line = (name: string, { labels, suffix, value }: Sample): string => {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapedValue(text)}"`)
-  return `${name}${suffix ?? ""}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${number(value)}\n`
-}
-
-/**
- * Metric families in Prometheus' text format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). A family
- * without samples is left out. Names of families and labels are not checked.
- */
-export const exposition = (families: ReadonlyArray<Family>): string =>
-  families
-    .filter(({ samples }) => samples.length > 0)
-    .map(
-      ({ help, name, samples, type }) =>
-        `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n${samples.map((sample) => line(name, sample)).join("")}`
-    )
-    .join("")
 
 const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family> => {
   const of = (valueOf: (chain: ChainHealth) => Measured[1]) =>
@@ -195,7 +177,7 @@ export const metricsHandlers = Effect.gen(function* () {
   const prices = yield* Prices
   const uncollected = yield* Uncollected
   const { chains: networks } = yield* Settings
-  const counted = yield* Metrics
+  const { registry } = yield* Metrics
   const workers = yield* Workers
   const processFamilies = yield* makeProcessFamilies
   const storeFamilies = yield* makeStoreFamilies
@@ -206,14 +188,13 @@ export const metricsHandlers = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const families = [
           ...processFamilies(),
-          ...familiesOf(counted),
           workerFamily(yield* workers.health),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),
           waitingFamily(networks, uncollected.waiting()),
           ...(yield* storeFamilies())
         ]
-        return answer(exposition(families))
+        return answer(yield* exposition(families, registry))
       })
   }
   return handlers

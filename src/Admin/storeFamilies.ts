@@ -12,7 +12,6 @@ import { countOpen } from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { type Db, Reader } from "../Sql.ts"
-import type { Family, Sample } from "../Telemetry/instruments.ts"
 import { type EndpointOutcome, mostEndpoints, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
 import { keptFor } from "./readiness.ts"
@@ -211,22 +210,21 @@ export const makeStoreFamilies = Effect.gen(function* () {
 })
 
 /** A value with its labels; undefined when it is not known. */
-export type Measured = readonly [labels: Sample["labels"], value: number | boolean | undefined]
+export type Measured = readonly [labels: Readonly<Record<string, string>>, value: number | boolean | undefined]
 
-const familyOf =
-  (type: "gauge" | "counter") =>
-  (name: string, help: string, measured: ReadonlyArray<Measured>): Family => ({
-    name,
-    help,
-    type,
-    samples: measured.flatMap(([labels, value]) => (value === undefined ? [] : [{ labels, value: Number(value) }]))
-  })
+/** A gauge with the values that a scrape gives it. All samples have the same label names. */
+export interface Family {
+  readonly name: string
+  readonly help: string
+  readonly samples: ReadonlyArray<{ readonly labels: Measured[0]; readonly value: number }>
+}
 
 /** A gauge of values that were read on demand. A boolean becomes 1 or 0; unknown values are left out. */
-export const gauge = familyOf("gauge")
-
-/** The same for a value that only increases. */
-export const counter = familyOf("counter")
+export const gauge = (name: string, help: string, measured: ReadonlyArray<Measured>): Family => ({
+  name,
+  help,
+  samples: measured.flatMap(([labels, value]) => (value === undefined ? [] : [{ labels, value: Number(value) }]))
+})
 
 /** The only value of a family without labels. */
 export const single = (value: Measured[1]): ReadonlyArray<Measured> => [[{}, value]]

@@ -89,7 +89,7 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
           batches,
           (batch) =>
             Effect.catchTag(writer.write(Repo.insert(batch)), "StoreUnavailable", () =>
-              Effect.sync(() => requestsNotLogged.add([], batch.length))
+              Effect.sync(() => requestsNotLogged.inc(batch.length))
             ),
           { concurrency: 1, discard: true }
         )
@@ -99,8 +99,8 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
 
       return {
         note: (account, row) => {
-          if (!waiting.hasRoomFor(account)) return requestsNotLogged.add()
-          if (waiting.add(account, row()) !== undefined) requestsNotLogged.add()
+          if (!waiting.hasRoomFor(account)) return requestsNotLogged.inc()
+          if (waiting.add(account, row()) !== undefined) requestsNotLogged.inc()
           if (waiting.size === 1) noted.unsafeOffer(undefined)
         },
         run: Effect.forever(Effect.zipRight(Queue.take(noted), Effect.delay(heartbeat(store), "1 second")))

@@ -53,9 +53,9 @@ export const observeRequests = Effect.map(
   Metrics,
   ({ httpDuration, httpRateLimited, httpRequests }): Observe =>
     (route, method = "", status, seconds) => {
-      const labels = [route?.path ?? "none", route?.operations.has(method) ? method : "other"]
-      httpRequests.add([...labels, `${Math.floor(status / 100)}xx`])
-      httpDuration.observe(seconds, labels)
-      if (status === 429) httpRateLimited.add()
+      const labels = { route: route?.path ?? "none", method: route?.operations.has(method) ? method : "other" }
+      httpRequests.inc({ ...labels, status: `${Math.floor(status / 100)}xx` })
+      httpDuration.observe(labels, seconds)
+      if (status === 429) httpRateLimited.inc()
     }
 )

@@ -63,7 +63,7 @@ const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment,
   if (status === before.status) return
   const runtime = yield* Effect.runtime<never>()
   tx.afterCommit(() => {
-    payments.add([status])
+    payments.inc({ event: status })
     Runtime.runSync(runtime)(logTransition(before, after))
   })
 })

@@ -167,12 +167,12 @@ export const makeWriter = (
       if (Exit.isFailure(group)) {
         // SQLite may have rolled the transaction back already (see above): an error of this ROLLBACK is ignored.
         yield* Effect.exit(db.run("ROLLBACK"))
-        metrics.storeFailures.add()
+        metrics.storeFailures.inc()
         return answer(commands.map(() => group))
       }
-      metrics.storeCommits.add()
+      metrics.storeCommits.inc()
       metrics.storeCommitDuration.observe(took / 1000)
-      metrics.storeCommands.add([], group.value.length)
+      metrics.storeCommands.inc(group.value.length)
       const actions = new Set<() => void>()
       for (const action of group.value.flatMap(({ afterCommit }) => afterCommit)) {
         actions.delete(action)

@@ -1,9 +1,8 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
-import { Reactivity } from "@effect/experimental"
 import { Migrator, SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import start from "../migrations/0001_start.ts"
 import { StoreUnusable } from "./StoreUnusable.ts"
@@ -38,11 +37,9 @@ const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
   const partial = `${path}.partial`
   rmSync(partial, { force: true })
   yield* sql.unsafe("VACUUM INTO ?", [partial])
-  const rows = yield* SqliteClient.make({ filename: partial, readonly: true, disableWAL: true }).pipe(
-    Effect.flatMap((copy) => copy.unsafe<{ integrity_check: string }>("PRAGMA integrity_check")),
-    Effect.provide(Reactivity.layer),
-    Effect.scoped
-  )
+  const rows = yield* Effect.flatMap(SqlClient.SqlClient, (copy) =>
+    copy.unsafe<{ integrity_check: string }>("PRAGMA integrity_check")
+  ).pipe(Effect.provide(Layer.orDie(SqliteClient.layer({ filename: partial, readonly: true, disableWAL: true }))))
   const verdict = rows.map((row) => row.integrity_check).join("; ")
   if (verdict !== "ok") {
     return yield* new StoreUnusable({
@@ -99,13 +96,9 @@ export const migrate = Effect.fn("Sql.migrate")(function* (
 
 /** `migrate` on a connection of its own. */
 export const migrateFile = (path: string) =>
-  Effect.flatMap(SqliteClient.make({ filename: path }), (sql) =>
-    Effect.zipRight(
-      sql.unsafe("PRAGMA synchronous = FULL"),
-      Effect.provideService(migrate(path), SqlClient.SqlClient, sql)
-    )
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.zipRight(sql.unsafe("PRAGMA synchronous = FULL"), migrate(path))
   ).pipe(
     Effect.catchTags({ SqlError: (error) => Effect.die(error.cause ?? error), MigrationError: Effect.die }),
-    Effect.provide(Reactivity.layer),
-    Effect.scoped
+    Effect.provide(Layer.orDie(SqliteClient.layer({ filename: path })))
   )

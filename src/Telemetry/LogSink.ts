@@ -141,7 +141,7 @@ export const watchLog = Effect.gen(function* () {
   let said = 0
   const look = Effect.suspend(() => {
     const { dropped } = sink
-    logLinesDropped.add([], dropped - counted)
+    logLinesDropped.inc(dropped - counted)
     counted = dropped
     if (dropped === said) return Effect.void
     return Effect.logWarning("lines of the log could not be written, and are missing").pipe(

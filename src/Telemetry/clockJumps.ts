@@ -32,7 +32,7 @@ export const watchClock = Effect.gen(function* () {
     const by = now - before
     if (Math.abs(by) < tolerance) return
     before = now
-    clockJumps.add()
+    clockJumps.inc()
     const direction = by > 0 ? "forward" : "back"
     const line = Effect.logWarning(`this machine's clock was set ${direction}: see what sets it, such as chrony`)
     yield* limited.write("", Effect.annotateLogs(line, { bySeconds: by / 1000 }))

@@ -119,11 +119,11 @@ const makeDeliveryLog = () => {
 }
 
 const attemptCounter = ({ webhookAttemptDuration, webhookAttempts, webhookFailures }: Instruments) => {
-  for (const outcome of outcomeClasses) webhookAttempts.add([outcome], 0)
+  for (const outcome of outcomeClasses) webhookAttempts.inc({ outcome }, 0)
   return (attempt: Attempt): void => {
-    webhookAttempts.add([outcomeClass(attempt)])
+    webhookAttempts.inc({ outcome: outcomeClass(attempt) })
     webhookAttemptDuration.observe(Math.max(0, attempt.endedAt - attempt.startedAt) / 1000)
-    if (isDecisive(attempt) && !succeeded(attempt.status)) webhookFailures.add()
+    if (isDecisive(attempt) && !succeeded(attempt.status)) webhookFailures.inc()
   }
 }
 

@@ -55,7 +55,7 @@ const familiesOn = (
       const families = yield* Effect.flatMap(makeStoreFamilies, (read) => read()).pipe(
         Effect.provideService(Reader, explained(reader, reader, steps))
       )
-      return { scrape: readScrape(exposition(families)), steps }
+      return { scrape: readScrape(yield* exposition(families)), steps }
     }).pipe(Effect.provide(Layer.merge(Sql.layer(path), settings)))
   })
 
@@ -128,7 +128,7 @@ liveTest("an unreadable store is reported, and the other metrics remain", functi
     }),
     Effect.provide(testSettingsLayer(path))
   )
-  const scrape = readScrape(exposition(families))
+  const scrape = readScrape(yield* exposition(families))
   expect(scrape.samples).toEqual([
     { name: "tilld_store_readable", labels: {}, value: 0 },
     { name: "tilld_store_file_bytes", labels: { file: "wal" }, value: 0 },
@@ -167,7 +167,7 @@ liveTest(
       ])
       const reader = yield* Reader
       const steps: Array<string> = []
-      const scrape = readScrape(exposition(yield* attentionFamilies(explained(reader, reader, steps))))
+      const scrape = readScrape(yield* exposition(yield* attentionFamilies(explained(reader, reader, steps))))
       const exceptions = (mode: string, kind: string) => scrape.value("tilld_open_exceptions", { mode, kind })
       expect([exceptions("live", "late"), exceptions("test", "late"), exceptions("live", "reorged")]).toEqual([2, 1, 1])
       expect(exceptions("live", "overpaid")).toBe(0)
@@ -199,7 +199,7 @@ liveTest(
       const down = named("d", 0, 130).map((id, i) => [id, "live", [["pending", 1, now - i]]] as const)
       const shown = Effect.fnUntraced(function* (endpoints: Parameters<typeof seed>[1]) {
         seed(path, endpoints)
-        const scrape = readScrape(exposition(yield* attentionFamilies(yield* Reader)))
+        const scrape = readScrape(yield* exposition(yield* attentionFamilies(yield* Reader)))
         const labelled = (name: string) => new Set(scrape.labelled(`tilld_webhook_endpoint_${name}`, "endpoint"))
         return {
           failing: scrape.value("tilld_webhook_failing_endpoints", { mode: "live" }),
@@ -230,7 +230,10 @@ it.scoped("every scrape reports the longest delay of the event loop, until its m
     const families = yield* makeProcessFamilies
     const worst = Effect.zipRight(
       eventLoopTurn,
-      Effect.sync(() => readScrape(exposition(families())).value("tilld_event_loop_lag_max_seconds"))
+      Effect.map(
+        Effect.suspend(() => exposition(families())),
+        (text) => readScrape(text).value("tilld_event_loop_lag_max_seconds")
+      )
     )
     // The first scrape starts the measurement.
     yield* Effect.repeat(worst, { until: (seconds = 0) => seconds > 0 })

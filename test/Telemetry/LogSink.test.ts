@@ -7,6 +7,7 @@ import { LogSink, StandardError, watchLog } from "../../src/Telemetry/LogSink.ts
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
+import { counted } from "../lib/prometheus.ts"
 import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 
@@ -91,7 +92,7 @@ it.scoped("missing lines are counted with their reason and, when the log can be 
     full = false
     yield* TestClock.adjust("1 minute")
     expect(lines).toMatchObject([{ level: "WARN", annotations: { lines: 2, service: "log" } }])
-    expect(logLinesDropped.family.samples).toEqual([{ labels: {}, value: 2 }])
+    expect(yield* counted(logLinesDropped)).toBe(2)
     sink.write(Buffer.from("three\n"))
     expect(yield* health).toEqual([{ name: "log", ready: true }])
   }).pipe(Effect.provide(Layer.merge(Metrics.layer, Workers.layer)))

@@ -2,7 +2,7 @@ import { expect, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Layer, TestClock } from "effect"
 import { exposition } from "../../src/Admin/metrics.ts"
 import { retryDelays } from "../../src/Domain/DeliveryObject.ts"
-import { familiesOf, Metrics } from "../../src/Telemetry/Metrics.ts"
+import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Dispatcher, outcomeClass } from "../../src/Webhooks/Dispatcher.ts"
 import type { AttemptOutcome } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { readScrape } from "../lib/prometheus.ts"
@@ -44,14 +44,14 @@ it.scoped("six attempts, each timed from the end of the one before; failed after
     yield* publishMany(1)
     const statuses: Array<string | undefined> = []
     const failures: Array<number | undefined> = []
-    const metrics = yield* Metrics
+    const { registry } = yield* Metrics
     for (const [made, delay] of [Duration.zero, ...retryDelays].entries()) {
       yield* TestClock.adjust(Duration.sum(delay, 30 * second - 1))
       expect(yield* attempts).toHaveLength(made)
       yield* TestClock.adjust(1)
       yield* untilRecorded(made + 1)
       statuses.push((yield* deliveries)[0]?.status)
-      const counted = readScrape(exposition(familiesOf(metrics)))
+      const counted = readScrape(yield* exposition([], registry))
       failures.push(counted.value("tilld_webhook_deliveries_failed_total"))
       expect(counted.value("tilld_webhook_attempts_total", { outcome: "timeout" })).toBe(made + 1)
       expect(counted.value("tilld_webhook_attempt_duration_seconds_sum")).toBe((made + 1) * 30)

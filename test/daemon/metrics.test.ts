@@ -195,7 +195,7 @@ describe("docs/monitoring.md", () => {
         ...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)
       ])
       const labelsOf = new Map(documented.map(([, name = "", labels = ""]) => [name, labels]))
-      // Of no two sources, of no quota, and of what has not been asked for yet, there is nothing to show.
+      // Of no two sources, and of no quota, there is nothing to show.
       const mayBeAbsent = [
         "tilld_account_quota_bytes",
         "tilld_account_quota_used_ratio",
@@ -203,9 +203,7 @@ describe("docs/monitoring.md", () => {
         "tilld_uncollected",
         "tilld_backup_age_seconds",
         "tilld_webhook_endpoint_failing_seconds",
-        "tilld_webhook_endpoint_last_success_timestamp_seconds",
-        "tilld_http_requests_total",
-        "tilld_http_request_duration_seconds"
+        "tilld_webhook_endpoint_last_success_timestamp_seconds"
       ]
       expect([...scrape.types.keys(), ...mayBeAbsent].sort()).toEqual([...labelsOf.keys()].sort())
       for (const { labels, name } of scrape.samples) {

@@ -1,5 +1,7 @@
 import { expect } from "@effect/vitest"
+import { Effect } from "effect"
 import parse from "parse-prometheus-text-format"
+import type { Counter } from "prom-client"
 
 type Labels = Readonly<Record<string, string>>
 
@@ -62,7 +64,7 @@ export const readScrape = (text: string): Scrape => {
   const helps = new Set<string>()
   const samples: Array<Sample> = []
   let family = ""
-  for (const line of text.slice(0, -1).split("\n")) {
+  for (const line of text.split("\n").filter((line) => line !== "")) {
     const [, kind, name = "", rest = ""] = metadata.exec(line) ?? []
     if (kind === "HELP") {
       // Each family in one piece, with its description and its type first.
@@ -111,3 +113,6 @@ export const readScrape = (text: string): Scrape => {
     labelled: (name, label) => matching(name).map(({ labels }) => labels[label])
   }
 }
+
+/** The value of a counter without labels. */
+export const counted = (counter: Counter<never>) => Effect.promise(async () => (await counter.get()).values[0]?.value)

@@ -81,10 +81,10 @@ export interface Providers {
 }
 
 /** The same client, with its calls counted in the metrics of a network. */
-const counted = (network: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient): RpcClient => {
+const counted = ({ chain, mode }: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient) => {
   const count = (calls: ReadonlyArray<RpcRequest>, outcome: (i: number) => RpcReason | "ok") =>
     Effect.sync(() => {
-      for (const [i, { method }] of calls.entries()) rpcCalls.add([network.chain, network.mode, method, outcome(i)])
+      for (const [i, { method }] of calls.entries()) rpcCalls.inc({ chain, mode, method, outcome: outcome(i) })
     })
   const outcomeOf = (reply: CallResult | undefined) =>
     reply === undefined || Either.isRight(reply) ? "ok" : reply.left.reason
