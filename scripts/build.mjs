@@ -6,10 +6,12 @@ import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { gzipSync } from "node:zlib"
 import { currentBuild, placeBuild } from "./builds.mjs"
 import { bringClientTypes } from "./clientTypes.mjs"
 import { guideFiles } from "./guideFiles.mjs"
+import "./typescript.mjs"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const require = createRequire(import.meta.url)
@@ -38,7 +40,7 @@ const inputs = () => {
     "scripts/build.mjs",
     "scripts/builds.mjs",
     "scripts/declarations.mjs",
-    "scripts/guide.mjs"
+    "scripts/documentation.mjs"
   ])
     add(file)
   for (const file of guideFiles(root)) add(file)
@@ -60,7 +62,8 @@ if (!quiet) {
 
 const { build } = await import("esbuild")
 const { declarations } = await import("./declarations.mjs")
-const { guide } = await import("./guide.mjs")
+const { guide, reference } = await import("./documentation.mjs")
+const { makeDocument } = await import("../src/Documents.ts")
 
 /** Where viem has what its index exports, by name: the file, and the name in it. */
 const placesIn = (index) => {
@@ -193,7 +196,7 @@ const checkout = {
   minify: true
 }
 
-// What browsers get: each room's script and stylesheet, by the room's name. `Pages/assets.ts` serves them.
+// What browsers get: each room's script and stylesheet, by the room's name and a hash. `Pages/assets.ts` serves them.
 const assets = {
   absWorkingDir: root,
   bundle: true,
@@ -202,12 +205,24 @@ const assets = {
   target: ["chrome109", "firefox115", "safari16"],
   entryPoints: [
     ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/islands/main.ts`, out: room.toLowerCase() })),
-    ...["Checkout", "Portal", "Documents"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() }))
+    ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() })),
+    { in: "src/Pages/documentation.css", out: "documents" }
   ],
+  entryNames: "[name]-[hash]",
   minify: true,
   metafile: true,
   legalComments: "none",
   logLevel: "warning"
+}
+
+/** Scalar, which shows the API's reference, as HttpApiScalar of @effect/platform has it. */
+const scalar = async () => {
+  const file = join(root, "node_modules/@effect/platform/dist/esm/internal/httpApiScalar.js")
+  const { javascript } = await import(pathToFileURL(file))
+  // It tries whether it may use eval, does without, and the browser would report each time that the page's policy refused it.
+  const [before, after, ...more] = javascript.split('return new Function(""),!0')
+  if (after === undefined || more.length > 0) throw new Error(`scripts/build.mjs finds no test of eval in ${file}`)
+  return gzipSync(`${before}return!1${after}`, { level: 9 })
 }
 
 /** The packages that the outputs hold parts of, by their places in package-lock.json. */
@@ -232,7 +247,15 @@ try {
     await build({ ...checkout, outdir: beside }),
     await build({ ...assets, outdir: join(folder, "assets") })
   ]
-  writeFileSync(join(root, folder, "assets/guide.json"), JSON.stringify(guide(root)))
+  const place = join(root, folder, "assets")
+  const style = `assets/${readdirSync(place).find((file) => file.startsWith("documents-"))}`
+  const script = await scalar()
+  const hash = createHash("sha256").update(script).digest("hex").slice(0, 16)
+  // The page names operations, and nothing of the installation.
+  const { paths } = makeDocument({ publicUrl: "", limits: { perMinute: 0, perHour: 0 } })
+  writeFileSync(join(place, "scalar.js.gz"), script)
+  writeFileSync(join(place, "docs.json"), JSON.stringify(reference(paths, style, hash)))
+  writeFileSync(join(place, "guide.json"), JSON.stringify(guide(root, style)))
   writeFileSync(join(root, folder, "packages.json"), JSON.stringify(packagesIn(results)))
   writeFileSync(join(root, beside, "client.d.ts"), declarations(join(root, "src/client/index.ts")))
   writeFileSync(join(root, beside, "checkout.d.ts"), declarations(join(root, "src/client/checkout.ts")))

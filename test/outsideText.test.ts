@@ -21,7 +21,6 @@ import { RpcError } from "../src/Chains/rpc/RpcError.ts"
 import { readErrorResponse, readResponse } from "../src/Chains/rpc/readResponse.ts"
 import { languageOf } from "../src/Checkout/languages.ts"
 import { allOperations } from "../src/Control/operations.ts"
-import { makeSearch } from "../src/Documents.ts"
 import { toChecksummed } from "../src/Domain/Address.ts"
 import { invalid } from "../src/Domain/ApiError.ts"
 import type { ApiKey } from "../src/Domain/ApiKey.ts"
@@ -223,8 +222,6 @@ const responseHeaders: Readonly<Record<string, Parser[1]>> = {
   "retry-after": (text) => retryAfterOf(429, text, 0)
 }
 
-const searched = makeSearch([{ href: "docs", title: "a".repeat(1_000), label: "" }])
-
 const requests: ReadonlyArray<Parser> = [
   ...Object.entries(requestHeaders).map(([name, parser]): Parser => [`the header ${name}`, ...parser]),
   ["a path", router, ["/v1/payments/", "%2", ""], ["/v1/", "a/", ""], ["/v1/payments/pay_", "a", "%"]],
@@ -233,7 +230,6 @@ const requests: ReadonlyArray<Parser> = [
   ["a cursor", (text) => cursors.decode(text, { account, mode: "test" }, "list"), ["", "_-", ""]],
   ["a form", (text) => form(text), ...repeated("a=1&", "a&", "%ff", "+")],
   ["a page's query", (text) => givenOf(new URLSearchParams(text)), ...repeated("a=1&", "%ff")],
-  ["a search of the reference", (text) => searched(text, ""), ["", "a ", ""]],
   ["a page's field", (text) => textOf(new URLSearchParams([["a", text]]), "a")],
   ...["status", "from"].map(
     (name): Parser => [`the filter ${name} of deliveries`, (text) => readFilters(new URLSearchParams([[name, text]]))]

@@ -21,6 +21,9 @@ const compiledIn = ["node_modules/secp256k1/node_modules/node-addon-api"]
 const furtherLicences = { "node_modules/secp256k1": ["src/secp256k1/COPYING"] }
 const sqlite = `SQLite, which is part of better-sqlite3's native part, is in the public domain: https://sqlite.org/copyright.html`
 
+// The page /docs is this script, and its package brings no licence for it.
+const scalar = `Scalar (@scalar/api-reference), which is part of @effect/platform, has the same licence, MIT: Copyright (c) 2023-present Scalar. https://github.com/scalar/scalar`
+
 /** The places in package-lock.json of all packages of which a release holds a part. */
 export const shippedPlaces = (bundled) =>
   [...new Set([...bundled, ...Object.keys(modules).map((name) => `node_modules/${name}`), ...compiledIn])].sort()
@@ -45,7 +48,7 @@ export const licences = (root, places) => {
   if (without.length > 0)
     fail(`no licence text comes with ${without.join(", ")}: replace the package, or ask its author for one`)
   const line = "=".repeat(80)
-  return `${[...packages.flatMap(({ texts, title }) => [`${line}\n${title}`, ...texts.map((text) => text.trim())]), line, sqlite].join("\n\n")}\n`
+  return `${[...packages.flatMap(({ texts, title }) => [`${line}\n${title}`, ...texts.map((text) => text.trim())]), line, sqlite, scalar].join("\n\n")}\n`
 }
 
 /** npm's CycloneDX document of what is locked, without what is not shipped, and with nothing of this machine. */

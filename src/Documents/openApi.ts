@@ -97,6 +97,7 @@ export interface OpenApiDocument {
     readonly version: string
     readonly license: { readonly name: string; readonly identifier: string }
   }
+  readonly externalDocs: { readonly url: string; readonly description: string }
   readonly servers: ReadonlyArray<{ readonly url: string; readonly description: string }>
   readonly tags: ReadonlyArray<{ readonly name: string; readonly description: string }>
   readonly paths: Readonly<Record<string, PathItem>>

@@ -79,9 +79,8 @@ export const headers = {
 } satisfies Record<string, HeaderObject>
 type HeaderName = keyof typeof headers
 
+/** The headers of every response to a key, after the one of every response. */
 const rateHeaders: ReadonlyArray<HeaderName> = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"]
-/** The headers of every response, and of every response to a key. */
-export const commonHeaders: ReadonlySet<string> = new Set<HeaderName>(["X-Request-Id", ...rateHeaders])
 
 /** The headers of a response, and whether it always has each. */
 const named = (always: ReadonlyArray<HeaderName>, sometimes: ReadonlyArray<HeaderName>): Response["headers"] => ({

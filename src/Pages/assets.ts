@@ -1,8 +1,7 @@
 /**
  * The scripts and stylesheets of pages, which the build leaves in the folder `assets` beside the chunks. Each is read once,
- * compressed once, and served under a name with its hash, so that browsers keep it for ever. `Pages.ts` serves them.
+ * compressed once, and has its hash in its name, so that browsers keep it for ever. `Pages.ts` serves them.
  */
-import { createHash } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { brotliCompressSync, constants } from "node:zlib"
@@ -73,8 +72,6 @@ export const assetsFolder = (): string => {
 
 export interface Assets {
   readonly urls: (room: AssetRoom) => AssetUrls
-  /** The stylesheet of the reference and the guide, which have no script. */
-  readonly documentsStyle: () => string
   /** The asset of a path below `/assets/`; undefined where there is none. */
   readonly reply: (path: string, acceptEncoding: string | undefined) => HttpReply | undefined
 }
@@ -84,14 +81,12 @@ const load = (): Assets => {
   const assets = new Map<string, Asset>()
   const paths = new Map<string, string>()
   for (const name of readdirSync(from)) {
-    const [room = "", kind = ""] = name.split(".")
+    const [, room, kind = ""] = /^(\w+)-\w+\.(js|css)$/.exec(name) ?? []
     const contentType = contentTypes[kind]
     if (contentType === undefined) continue
     const bytes = readFileSync(`${from}/${name}`)
-    const hash = createHash("sha256").update(bytes).digest("base64url").slice(0, 16)
-    const path = `${assetsPath}${room}-${hash}.${kind}`
-    paths.set(name, path)
-    assets.set(path, { contentType, bytes, brotli: brotliCompressSync(bytes) })
+    paths.set(`${room}.${kind}`, `${assetsPath}${name}`)
+    assets.set(`${assetsPath}${name}`, { contentType, bytes, brotli: brotliCompressSync(bytes) })
   }
   const pathOf = (name: string): string => {
     const path = paths.get(name)
@@ -100,7 +95,6 @@ const load = (): Assets => {
   }
   return {
     urls: (room) => ({ script: pathOf(`${room}.js`), style: pathOf(`${room}.css`) }),
-    documentsStyle: () => pathOf("documents.css"),
     reply: (path, acceptEncoding = "") => {
       const asset = assets.get(path)
       if (asset === undefined) return undefined

@@ -1,111 +1,77 @@
-/**
- * Answers for rooms of rendered pages, the reference and the guide: public, without scripts, and with the navigation also
- * where there is nothing.
- */
+/** Serves the API's reference and the guide, which the build has rendered: public, and the same for everybody. */
 import { readFileSync } from "node:fs"
 import { Effect } from "effect"
-import { makeDocument } from "../Documents/document.ts"
-import { type Frame, type Heading, Html, html, longestQuery, makeFrame } from "../Documents/html.ts"
-import { makeReference } from "../Documents.ts"
 import { type HttpReply, revalidated } from "../Http/HttpReply.ts"
 import type { PageRoom } from "../Pages.ts"
-import { Settings } from "../Settings.ts"
-import { assets, assetsFolder } from "./assets.ts"
+import { assetsFolder } from "./assets.ts"
+import { errorPage } from "./reply.tsx"
 
-const headers = {
-  "content-type": "text/html; charset=utf-8",
-  "content-security-policy":
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff"
+/** Scalar writes its styles into the page, and hashes with WebAssembly. Neither gives it `eval` or another host. */
+const policies = {
+  docs: "script-src 'self' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'; connect-src 'self'",
+  guide: "style-src 'self'"
 }
 
-/** A page that no cache may store. */
-const documentReply = (text: string, status = 200): HttpReply => ({ status, headers, text })
-
-/** A page that is the same for everybody, encoded once. */
-const keptReply = (text: string): HttpReply => ({
+/** Caches may keep a page, and ask whether it has changed. */
+const pageReply = (text: string, policy: string): HttpReply => ({
   status: 200,
-  headers: { ...headers, ...revalidated(text) },
-  text,
-  bytes: [Buffer.from(text)]
+  headers: {
+    ...revalidated(text),
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": `default-src 'none'; ${policy}; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff"
+  },
+  text
 })
 
-/** Sends a browser to another page. */
-export const redirect = (location: string): HttpReply => ({ status: 302, headers: { location }, text: "" })
+let kept: WeakRef<Buffer> | undefined
 
-/** A page of the guide, of the project's own Markdown. */
-interface GuidePage {
-  readonly title: string
-  readonly headings: ReadonlyArray<Heading>
-  readonly html: string
+/**
+ * Scalar's script. The build has compressed it, and every browser takes gzip; the page names it with its hash. Requests at
+ * the same time share it, and nothing keeps it: it is a megabyte for a page that few ask for.
+ */
+const scriptReply = (): HttpReply => {
+  const bytes = kept?.deref() ?? readFileSync(`${assetsFolder()}/scalar.js.gz`)
+  kept = new WeakRef(bytes)
+  return {
+    status: 200,
+    headers: {
+      "content-type": "text/javascript; charset=utf-8",
+      "content-encoding": "gzip",
+      "cache-control": "public, max-age=31536000, immutable",
+      "x-content-type-options": "nosniff"
+    },
+    text: "",
+    bytes: [bytes]
+  }
 }
 
-/** The guide's pages by name, as the build has rendered them. */
-const guidePages = (): Readonly<Record<string, GuidePage>> =>
-  JSON.parse(readFileSync(`${assetsFolder()}/guide.json`, "utf8"))
+const redirect = (location: string): HttpReply => ({ status: 302, headers: { location }, text: "" })
 
-/** The path of the stylesheet, from the root. */
-export const documentsStyle = (): string => assets().documentsStyle().slice(1)
+const otherReplies: Readonly<Record<string, () => HttpReply>> = {
+  "/docs/": () => redirect("../docs"),
+  "/docs/scalar.js": scriptReply,
+  "/guide": () => redirect("guide/index")
+}
 
-/** From a page to the root. A deeper path is no page's, and may be as deep as a request is long. */
-const upFrom = (path: string): string => ["", "../"][path.split("/").length - 2] ?? "/"
-
-const takes = "GET, HEAD"
-
-/** Answers the requests of a room by their path. */
-const documentRoom =
-  (frame: Frame, find: (path: string, search: string) => HttpReply | undefined): PageRoom =>
-  ({ method, path, search }) =>
-    Effect.sync(() => {
-      const failure = (status: number, title: string, text: string) =>
-        documentReply(frame({ title, up: upFrom(path), content: html`<h1>${title}</h1><p>${text}</p>` }), status)
-      if (method !== "GET" && method !== "HEAD") {
-        const reply = failure(405, "Method not allowed", `This page takes ${takes}.`)
-        return { ...reply, headers: { ...headers, allow: takes } }
-      }
-      return (
-        find(path, search) ??
-        failure(404, "Not found", "There is no such page. Search for what you need, or choose a page of the contents.")
-      )
-    })
-
-/** The guide's pages and their headings, for the search. */
-const findableGuide = () =>
-  Object.entries(guidePages()).flatMap(([name, { headings, title }]) => [
-    { href: `guide/${name}`, title, label: "Guide" },
-    ...headings.map((heading) => ({
-      href: `guide/${name}#${heading.id}`,
-      title: heading.title,
-      label: `Guide: ${title}`
-    }))
-  ])
-
-/** Answers the requests below its prefix. */
-export const makeDocs: Effect.Effect<PageRoom, never, Settings> = Effect.map(Settings, ({ limits, server }) => {
-  const document = makeDocument({ publicUrl: server.publicUrl.replace(/\/$/, ""), limits })
-  const { frame, pages, search } = makeReference(document, { style: documentsStyle(), guide: findableGuide() })
-  const replies = new Map(Array.from(pages, ([path, text]) => [path, keptReply(text)]))
-  replies.set("/docs/", redirect("../docs"))
-  return documentRoom(frame, (path, query) => {
-    if (path !== "/docs/search") return replies.get(path)
-    const q = new URLSearchParams(query).get("q") ?? ""
-    return documentReply(search(q), q.length > longestQuery ? 400 : 200)
+/** Answers the requests below the prefix of that name. */
+const makeRoom = (name: keyof typeof policies): Effect.Effect<PageRoom> =>
+  Effect.sync(() => {
+    const pages: Readonly<Record<string, string>> = JSON.parse(readFileSync(`${assetsFolder()}/${name}.json`, "utf8"))
+    const replies = new Map(Object.entries(pages).map(([path, text]) => [path, pageReply(text, policies[name])]))
+    const [start = "/"] = replies.keys()
+    const failure = (status: number, title: string, text: string, headers = {}) =>
+      errorPage("checkout", { status, title, text, headers, onward: { href: start, text: "Go to the first page" } })
+    return ({ method, path }) =>
+      Effect.sync(() => {
+        if (method !== "GET" && method !== "HEAD") {
+          return failure(405, "Method not allowed", "This page takes GET, HEAD.", { allow: "GET, HEAD" })
+        }
+        return replies.get(path) ?? otherReplies[path]?.() ?? failure(404, "Not found", "There is no such page.")
+      })
   })
-})
 
-/** Answers the requests below its prefix. */
-export const makeGuide: Effect.Effect<PageRoom> = Effect.sync(() => {
-  const all = Object.entries(guidePages())
-  const links = all.map(([name, page]) => ({ ...page, href: `guide/${name}` }))
-  const frame = makeFrame(documentsStyle(), [
-    { title: "Guide", links: links.toSorted(({ title }, other) => title.localeCompare(other.title, "en")) },
-    { title: "More", links: [{ href: "docs", title: "API reference" }] }
-  ])
-  const pages = all.map(([name, { html, title }]) => {
-    const href = `guide/${name}`
-    return [`/${href}`, keptReply(frame({ title, href, up: "../", content: new Html(html) }))] as const
-  })
-  const replies = new Map([["/guide", redirect("guide/index")], ...pages])
-  return documentRoom(frame, (path) => replies.get(path))
-})
+export const makeDocs = makeRoom("docs")
+
+export const makeGuide = makeRoom("guide")

@@ -166,7 +166,7 @@ liveSuite(testApp(), "the checks of a request, in order", (test) => {
 })
 
 liveSuite(testApp(), "a cacheable response", (test) => {
-  const paths = ["/docs", "/docs/payments", "/openapi.json"]
+  const paths = ["/docs", "/guide/index", "/openapi.json"]
 
   test("has its own strong ETag, and is not sent to a client that has the current version", function* () {
     const { call } = yield* TestApi
@@ -201,7 +201,7 @@ liveSuite(testApp(), "a cacheable response", (test) => {
   test("other responses are not cacheable: they have no ETag, and a condition has no effect", function* () {
     const { call, newKey } = yield* TestApi
     const key = yield* newKey()
-    for (const path of ["/healthz", "/v1/payments", "/docs/search?q=a"]) {
+    for (const path of ["/healthz", "/v1/payments"]) {
       const answered = yield* call("GET", path, { key, headers: { "if-none-match": "*" } })
       expect(answered.status).toBe(200)
       expect(answered.headers).toMatchObject({ "cache-control": "no-store" })
