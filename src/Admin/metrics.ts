@@ -79,38 +79,34 @@ export const exposition = (families: ReadonlyArray<Family>, counted = new Regist
 }
 
 const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family> => {
-  const of = (valueOf: (chain: ChainHealth) => Measured[1]) =>
-    health.map((chain): Measured => [{ chain: chain.chain, mode: chain.mode }, valueOf(chain)])
+  const of = (name: string, help: string, valueOf: (chain: ChainHealth) => Measured[1]) =>
+    gauge(
+      name,
+      help,
+      health.map((chain) => [{ chain: chain.chain, mode: chain.mode }, valueOf(chain)])
+    )
   return [
-    gauge(
-      "tilld_chain_ready",
-      "Whether the chain is ready, as on /readyz.",
-      of(({ ready }) => ready)
-    ),
-    gauge(
+    of("tilld_chain_ready", "Whether the chain is ready, as on /readyz.", ({ ready }) => ready),
+    of(
       "tilld_chain_troubled",
       "Whether a ready chain has a problem, as on /readyz.",
-      of(({ ready, reason }) => ready && reason !== undefined)
+      ({ ready, reason }) => ready && reason !== undefined
     ),
-    gauge(
-      "tilld_chain_head_block",
-      "Number of the last scanned block.",
-      of(({ head }) => head)
-    ),
-    gauge(
+    of("tilld_chain_head_block", "Number of the last scanned block.", ({ head }) => head),
+    of(
       "tilld_chain_lag_blocks",
       "Blocks from the last scanned block to the head that the provider last reported.",
-      of(({ lagBlocks }) => lagBlocks)
+      ({ lagBlocks }) => lagBlocks
     ),
-    gauge(
+    of(
       "tilld_clock_behind_chain_seconds",
       "Time of the chain's last head minus this machine's clock when it was read; negative by the head's age.",
-      of(({ headAheadSeconds }) => headAheadSeconds)
+      ({ headAheadSeconds }) => headAheadSeconds
     ),
-    gauge(
+    of(
       "tilld_chain_decides_alone_seconds",
       "Seconds without a response of any other provider while one of several decides alone, 0 otherwise.",
-      of(({ decidesAloneSeconds = 0 }) => decidesAloneSeconds)
+      ({ decidesAloneSeconds = 0 }) => decidesAloneSeconds
     ),
     gauge(
       "tilld_chain_provider_usable",

@@ -7,7 +7,6 @@ import { Cause, Context, Data, Effect, Exit, FiberRef, Option, Queue, type Scope
 import { eventLoopTurn } from "../lib/waiting.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
-import { Pauses } from "../Telemetry/pauses.ts"
 import { type Db, StoreUnavailable, Tx } from "./Db.ts"
 import type { FilesHealth } from "./StoreHealth.ts"
 
@@ -135,8 +134,6 @@ export const makeWriter = (
 ): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const metrics = yield* Metrics
-    const pauses = yield* Pauses
-    const clock = yield* Effect.clock
     const waiting: Array<Command> = []
     const bell = yield* Queue.sliding<void>(1)
     const slowCommits = new LogLimit({ perKey: 6, inAll: 6 })
@@ -149,7 +146,6 @@ export const makeWriter = (
 
     const finish = Effect.gen(function* () {
       const commands = waiting.slice(0, groupSize)
-      const started = clock.unsafeCurrentTimeNanos()
       const millis = startWatch()
       const refusal = health.refusal()
       const group = yield* Effect.exit(refusal ?? commit(db, commands))
@@ -160,9 +156,7 @@ export const makeWriter = (
           millis: took,
           commands: commands.length
         })
-        // The event loop has to turn to hear that the process was paused: then the commit was not slow.
-        yield* eventLoopTurn
-        yield* Effect.unless(slowCommits.write("", line), () => (pauses.continuedAt ?? 0n) > started)
+        yield* slowCommits.write("", line)
       }
       if (Exit.isFailure(group)) {
         // SQLite may have rolled the transaction back already (see above): an error of this ROLLBACK is ignored.

@@ -1,7 +1,6 @@
 import { Clock, Effect } from "effect"
 import { LogLimit } from "./LogLimit.ts"
 import { Metrics } from "./Metrics.ts"
-import { watchPauses } from "./pauses.ts"
 import { Workers } from "./Workers.ts"
 
 const interval = "1 second"
@@ -23,11 +22,9 @@ export const watchClock = Effect.gen(function* () {
   const { clockJumps } = yield* Metrics
   const heartbeat = (yield* Workers).worker("clock", interval)
   const limited = new LogLimit({ perKey: 10, inAll: 10 })
-  const pauses = yield* watchPauses
   let before = yield* offset
 
   const look = Effect.gen(function* () {
-    yield* pauses.note
     const now = yield* offset
     const by = now - before
     if (Math.abs(by) < tolerance) return
@@ -40,4 +37,4 @@ export const watchClock = Effect.gen(function* () {
   return yield* Effect.forever(Effect.zipRight(heartbeat(look), Effect.sleep(interval))).pipe(
     Effect.annotateLogs({ service: "clock" })
   )
-}).pipe(Effect.scoped)
+})

@@ -3,11 +3,10 @@ import { Clock, Effect, TestClock } from "effect"
 import { watchClock } from "../../src/Telemetry/clockJumps.ts"
 import { type Descriptors, readDescriptors, watchDescriptors } from "../../src/Telemetry/fileDescriptors.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
-import { watchPauses } from "../../src/Telemetry/pauses.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"
 import { counted } from "../lib/prometheus.ts"
-import { clockTest, scopedTest } from "../lib/scopedTest.ts"
+import { scopedTest } from "../lib/scopedTest.ts"
 
 /** A clock whose times are that far ahead of the other's. */
 const movedClock = (
@@ -39,27 +38,6 @@ scopedTest(Metrics.layer)("a clock step is logged with its size, and counted; a 
   const { clockJumps } = yield* Metrics
   expect(yield* counted(clockJumps)).toBe(2)
 })
-
-clockTest(
-  "a pause of the process is logged with its length, also where a timer ran before the signal arrived",
-  function* () {
-    for (const ticksFirst of [false, true]) {
-      const { lines, logger } = collected()
-      let ahead = 0n
-      const moved = movedClock(yield* Effect.clock, () => ({ millis: 0, nanos: ahead }))
-      const running = Effect.gen(function* () {
-        const { note: tick } = yield* watchPauses
-        ahead = 1_000_000_000n
-        yield* tick
-        ahead += 98_000_000_000n
-        yield* Effect.when(tick, () => ticksFirst)
-        process.emit("SIGCONT", "SIGCONT")
-      })
-      yield* Effect.scoped(running).pipe(Effect.withClock(moved), Effect.provide(logger))
-      expect(lines, String(ticksFirst)).toMatchObject([{ level: "WARN", message: "the process was paused for 98 s" }])
-    }
-  }
-)
 
 scopedTest(Workers.layer)(
   "a process out of descriptors is not ready, logs it once a minute, and once when they are free again",
