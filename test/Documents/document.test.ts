@@ -5,11 +5,11 @@ import { Api } from "../../src/Api.ts"
 import { RequiredPermission } from "../../src/Auth/Api.ts"
 import { meanings } from "../../src/Documents/errors.ts"
 import { exampleEvent } from "../../src/Documents/examples.ts"
-import { type MediaType, type OperationObject, type Response, resolve } from "../../src/Documents/openApi.ts"
+import type { MediaType, OperationObject, Response } from "../../src/Documents/openApi.ts"
 import { makeDocument } from "../../src/Documents.ts"
 import { errorCodes } from "../../src/Domain/ApiError.ts"
 import { EventKind } from "../../src/Domain/Event.ts"
-import { problemsAt } from "../lib/openapi.ts"
+import { problemsAt, resolve } from "../lib/openapi.ts"
 
 const document = makeDocument({
   publicUrl: "https://pay.example.com",

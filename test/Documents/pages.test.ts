@@ -62,20 +62,14 @@ liveSuite(testApp(), "the reference", (test) => {
 
   test("is a list of all operations without JavaScript, with links to the guide and the document", function* () {
     const base = yield* origin
-    const { asked, page, strayed } = yield* visit("/docs", { javaScriptEnabled: false })
+    const { asked, page } = yield* visit("/docs", { javaScriptEnabled: false })
     yield* Effect.promise(async () => {
       const listed = await page.getByRole("listitem").allInnerTexts()
       expect(listed).toEqual(operations.map(({ route, summary }) => `${route} ${summary}`))
-      for (const [name, path] of [
-        ["OpenAPI document", "/openapi.json"],
-        ["the guide", "/guide/integrate"]
-      ] as const) {
-        const href = await page.getByRole("link", { name }).getAttribute("href")
-        expect(href).not.toMatch(/^\//)
-        expect(new URL(href ?? "", page.url()).pathname).toBe(path)
-      }
+      const links = await page.getByRole("link").all()
+      const targets = await Promise.all(links.map((link) => link.getAttribute("href")))
+      expect(targets).toEqual(["openapi.json", "guide/integrate"])
     })
-    expect(strayed).toEqual([])
     expect(asked.map((url) => url.slice(base.length))).toEqual(["/docs", expect.stringMatching(/^\/assets\/.*\.css$/)])
   })
 

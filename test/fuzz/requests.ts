@@ -1,11 +1,6 @@
 import * as fc from "fast-check"
-import {
-  type JsonSchema,
-  nameOf,
-  type OpenApiDocument,
-  type OperationObject,
-  resolve
-} from "../../src/Documents/openApi.ts"
+import { type JsonSchema, nameOf, type OpenApiDocument, type OperationObject } from "../../src/Documents/openApi.ts"
+import { resolve } from "../lib/openapi.ts"
 import { worstTexts } from "../lib/worstTexts.ts"
 import { bodies } from "./bodies.ts"
 import { bySchema, oddTexts } from "./bySchema.ts"

@@ -1,13 +1,24 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js"
 import {
+  type Components,
   type HeaderObject,
+  nameOf,
   type OpenApiDocument,
   type OperationObject,
   type PathItem,
-  type Response,
-  resolve
+  type Reference,
+  type Response
 } from "../../src/Documents/openApi.ts"
 import { type ErrorCode, errorCodes, statusOf } from "../../src/Domain/ApiError.ts"
+
+type Component<Kind extends keyof Components> = Components[Kind][string]
+
+/** The component that a reference names; any other value is returned as it is. */
+export const resolve = <Kind extends "headers" | "parameters" | "responses">(
+  components: Components,
+  kind: Kind,
+  item: Component<Kind> | Reference
+): Component<Kind> => ("$ref" in item ? (components[kind][nameOf(item.$ref)] as Component<Kind>) : item)
 
 type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
