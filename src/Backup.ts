@@ -24,7 +24,6 @@ import {
   BackupFailed,
   because,
   failed,
-  isRunning,
   onDisk,
   PathRefused,
   partialOf,
@@ -36,7 +35,8 @@ import {
 import { recordBackup } from "./Backup/lastBackup.ts"
 import { iso } from "./lib/moment.ts"
 import { cut } from "./lib/text.ts"
-import { foreignLog } from "./Sql/logOwner.ts"
+import { isRunning } from "./Sql/InstanceLock.ts"
+import { mustNotOpen } from "./Sql/logOwner.ts"
 
 /** In the name, the same in all backups of a database: others in the folder have another one. */
 const mark = (installation: string): string => `tilld-${installation.slice(0, 8)}-`
@@ -199,7 +199,7 @@ const refuseLostFiles = ({ daemonRefuses, database }: BackupOptions) =>
     const reason = yield* daemonRefuses
     const message =
       reason === undefined
-        ? yield* onDisk(`The files beside ${database} cannot be read`, () => foreignLog(database))
+        ? yield* onDisk(`The files beside ${database} cannot be read`, () => mustNotOpen(database))
         : `tilld serve says: ${reason}`
     if (message !== undefined) return yield* new BackupFailed({ message })
   })

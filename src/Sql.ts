@@ -3,13 +3,12 @@
  * commit together, and read through `Reader`; SQL itself is in the repositories (`*Repo.ts`). Opening the store applies
  * and verifies the pragmas and runs the migrations. The caller holds the instance lock.
  */
-import { closeSync, existsSync, fdatasync, mkdirSync, openSync, realpathSync } from "node:fs"
-import { dirname } from "node:path"
+import { closeSync, fdatasync } from "node:fs"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
 import { checkpoints } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
-import { giveToFolder, realFile } from "./Sql/fileAccess.ts"
+import { openOwn } from "./Sql/fileAccess.ts"
 import { forgetLog, noteLog } from "./Sql/logOwner.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
@@ -47,20 +46,13 @@ const open = (path: string, options: Database.Options = {}) =>
   )
 
 /**
- * Opens, and if necessary creates, the database file with mode 0640: SQLite would create it readable by everybody, and
- * gives its other files the same mode, and the same owner where root runs it. The descriptor must be closed after all
- * connections, since closing any descriptor of a file releases all locks that the process has on it.
+ * The database file with mode 0640 if it is new: SQLite would create it readable by everybody, and gives its other files
+ * the same mode, and the same owner where root runs it. The descriptor must be closed after all connections, since
+ * closing any descriptor of a file releases all locks that the process has on it.
  */
 const openFile = (path: string) =>
   Effect.acquireRelease(
-    Effect.sync(() => {
-      const file = realFile(path)
-      const isNew = !existsSync(file)
-      // A new one is made by this process, and in the folder that it is given to: not through a link that came meanwhile.
-      const descriptor = openSync(file, isNew ? "ax" : "a", 0o640)
-      if (isNew) giveToFolder(file, descriptor)
-      return descriptor
-    }),
+    Effect.sync(() => openOwn(path)),
     (descriptor) => Effect.sync(() => closeSync(descriptor))
   )
 
@@ -85,7 +77,6 @@ const checkPragmas = (database: Database.Database) => {
 export const layer = (path: string) =>
   Layer.scopedContext(
     Effect.gen(function* () {
-      mkdirSync(dirname(path), { recursive: true, mode: 0o750 })
       yield* Effect.addFinalizer(() => Effect.sync(() => forgetLog(path)))
       const descriptor = yield* openFile(path)
       yield* migrateFile(path)
@@ -93,8 +84,8 @@ export const layer = (path: string) =>
       checkPragmas(writing)
       const reading = yield* open(path, { readonly: true })
       noteLog(path)
-      // Both files stay the same until the last connection closes. The log is beside the file that a link leads to.
-      const health = new FilesHealth([path, `${realpathSync(path)}-wal`])
+      // Both files stay the same until the last connection closes.
+      const health = new FilesHealth([path, `${path}-wal`])
       const connect = (database: Database.Database) => fromDatabase(database, (cause) => health.damaged(cause))
       const writer = yield* makeWriter(connect(writing), yield* checkpoints(path, sync(descriptor)), health)
       ;(yield* Workers).condition("store", () => health.reason())

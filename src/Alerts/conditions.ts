@@ -13,7 +13,6 @@ import { Uncollected, worthOfWaiting } from "../Payments/addresses/Uncollected.t
 import { countOpenOfKind } from "../Payments/ExceptionsRepo.ts"
 import { Prices } from "../Quotes/Prices.ts"
 import { Settings } from "../Settings.ts"
-import { realFile } from "../Sql/fileAccess.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { Reader } from "../Sql.ts"
 import { Workers } from "../Telemetry/Workers.ts"
@@ -159,7 +158,7 @@ export const makeConditions = Effect.gen(function* () {
   )
 
   const ofDisk = Effect.sync((): ReadonlyArray<Condition> => {
-    const free = freeBytes(dirname(realFile(database.path)))
+    const free = freeBytes(dirname(database.path))
     return free === undefined || free >= leastFree
       ? []
       : [

@@ -5,7 +5,6 @@ import {
   closeSync,
   constants,
   existsSync,
-  fsyncSync,
   linkSync,
   lstatSync,
   openSync,
@@ -18,6 +17,9 @@ import {
 } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Data, Effect } from "effect"
+import { codeOf } from "../Sql/Db.ts"
+import { syncToDisk } from "../Sql/fileAccess.ts"
+import { isRunning } from "../Sql/InstanceLock.ts"
 import { isBackup } from "./manifest.ts"
 
 /** The file or folder cannot be used as it was given. Nothing was written. */
@@ -25,8 +27,6 @@ export class PathRefused extends Data.TaggedError("PathRefused")<{ readonly mess
 
 /** A backup could not be made or restored. The message says why, and what to do. */
 export class BackupFailed extends Data.TaggedError("BackupFailed")<{ readonly message: string }> {}
-
-const codeOf = (cause: unknown): string => (cause instanceof Error && "code" in cause ? String(cause.code) : "")
 
 const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
   [/^(ENOSPC|EDQUOT|SQLITE_FULL)/, "the disk or its quota is full: free some space"],
@@ -144,15 +144,6 @@ export const targetFile = (given: string, database: string, force: boolean): Eff
     return path
   })
 
-export const isRunning = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return codeOf(error) === "EPERM"
-  }
-}
-
 const removed = (path: string) => Effect.ignore(Effect.try(() => rmSync(path, { force: true })))
 
 /**
@@ -186,16 +177,6 @@ export const partialOf = (path: string) =>
     ),
     removed
   )
-
-/** Syncs a file or a folder to disk. */
-export const syncToDisk = (path: string) => {
-  const file = openSync(path, "r")
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
 
 /** FAT, exFAT, SMB and some of FUSE have no hard links, and say so in different ways. */
 const noLinks = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"])

@@ -7,8 +7,9 @@ import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { iso } from "../lib/moment.ts"
+import { syncToDisk } from "../Sql/fileAccess.ts"
 import { type DatabaseFacts, factsOf, isEmpty } from "./facts.ts"
-import { BackupFailed, linked, onDisk, syncToDisk } from "./files.ts"
+import { BackupFailed, linked, onDisk } from "./files.ts"
 
 /** The database in place before a restore. */
 export type InPlace =

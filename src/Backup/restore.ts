@@ -7,15 +7,12 @@ import { randomUUID } from "node:crypto"
 import {
   closeSync,
   constants,
-  existsSync,
   fchmodSync,
   fchownSync,
-  fstatSync,
   fsyncSync,
   lstatSync,
   openSync,
   readdirSync,
-  realpathSync,
   rmSync,
   statSync
 } from "node:fs"
@@ -85,8 +82,6 @@ export interface RestoreOptions {
   /** Who restores, for the audit log. */
   readonly who: string
 }
-
-const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : path)
 
 /** Only root and the folder's owner can create a database that the daemon can write. */
 const refuseOtherUser = (path: string) =>
@@ -255,16 +250,12 @@ const prepare = Effect.fnUntraced(function* (
   )
 })
 
-/**
- * Sets the copy's owner and mode to those that the database had, or should have: by a descriptor of it, and not of a file
- * that a link leads to.
- */
+/** Sets the copy's owner and mode to those that the database had, or should have. No link is followed. */
 const dress = (copy: string, path: string) =>
   onDisk(`${copy} cannot get its owner and mode`, () => {
     const former = statSync(path, { throwIfNoEntry: false })
     const file = openSync(copy, constants.O_RDONLY | constants.O_NOFOLLOW)
     try {
-      if (fstatSync(file).nlink !== 1) throw new Error("it has a second name")
       fchmodSync(file, former === undefined ? 0o640 : former.mode & 0o777)
       const { gid, uid } = former ?? statSync(dirname(path))
       if (process.getuid?.() === 0) fchownSync(file, uid, gid)
@@ -289,7 +280,7 @@ const noteBackup = Effect.fnUntraced(function* (path: string, file: string, { ma
  */
 export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOptions) {
   const { file, force, identity, settings } = options
-  const path = realPath(settings.database.path)
+  const { path } = settings.database
   yield* refuseOtherUser(path)
   yield* refuseOwnFiles(options, path)
   yield* removeSecondNames(path)

@@ -1,12 +1,20 @@
+import { readFileSync, statSync } from "node:fs"
 import { Effect, ParseResult, Schema } from "effect"
 import { shownLine } from "../lib/text.ts"
-import { readRegular } from "../Sql/fileAccess.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
-/** Reads a file of text: of a hundred megabytes at most, far more than the largest signed plan has. */
+/** Far more than the largest signed plan has. */
+const mostBytes = 100_000_000
+
+/** Reads a file of text. */
 export const readTextFile = (path: string): Effect.Effect<string, CollectRefused> =>
   Effect.try({
-    try: () => readRegular(path, 100_000_000),
+    try: () => {
+      const found = statSync(path)
+      if (!found.isFile()) throw new Error("it is not a regular file: write it into one first")
+      if (found.size > mostBytes) throw new Error(`it has ${found.size} bytes, more than ${mostBytes}`)
+      return readFileSync(path, "utf8")
+    },
     catch: (cause) => collectRefusal(`${path} cannot be read: ${cause instanceof Error ? cause.message : cause}`)
   })
 

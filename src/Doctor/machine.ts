@@ -7,7 +7,7 @@ import { doubtOf } from "../Payments/addresses/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey, type MasterKeyUnusable } from "../Settings/masterKey.ts"
 import type { SettingsShape, SettingsSource } from "../Settings.ts"
-import { realFile, refusedAccess } from "../Sql/fileAccess.ts"
+import { refusedAccess } from "../Sql/fileAccess.ts"
 import { type AskedDaemon, isHealth } from "./daemon.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import type { Seen } from "./providers.ts"
@@ -81,7 +81,7 @@ const shownSize = (bytes: number): string =>
 
 /** The disk of the database: free bytes, and those that the database takes. */
 const diskOf = (path: string) => {
-  const folder = existing(dirname(realFile(resolve(path))))
+  const folder = existing(dirname(resolve(path)))
   const { bavail, bsize } = statfsSync(folder)
   return { folder, free: bavail * bsize, used: size(path) + size(`${path}-wal`) }
 }

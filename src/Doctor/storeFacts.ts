@@ -1,4 +1,4 @@
-import { constants, copyFileSync, existsSync, mkdtempSync, realpathSync, rmSync, statfsSync, statSync } from "node:fs"
+import { constants, copyFileSync, existsSync, mkdtempSync, rmSync, statfsSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
@@ -15,7 +15,7 @@ import { decimalsNow } from "../Payments/openNeeds.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { codeOf, withoutNulls } from "../Sql/Db.ts"
 import { filesOf, refusedAccess } from "../Sql/fileAccess.ts"
-import { foreignLog } from "../Sql/logOwner.ts"
+import { mustNotOpen } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { nativeProblem } from "../Sql/nativeParts.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -88,9 +88,7 @@ const using = <A>(file: string, use: (database: Database.Database) => A): A => {
  * user who runs this, and a daemon of another user could not open it: so beside a daemon nothing is opened then, and
  * without one a copy is read, in a folder that only this user may enter.
  */
-const readDatabase = <A>(given: string, isOpen: boolean, use: (database: Database.Database) => A): A | Finding => {
-  // SQLite keeps its other files beside the one that a link names.
-  const path = realpathSync(given)
+const readDatabase = <A>(path: string, isOpen: boolean, use: (database: Database.Database) => A): A | Finding => {
   if (isOpen) {
     const missing = ["-wal", "-shm"].map((suffix) => path + suffix).filter((file) => !existsSync(file))
     if (missing.length > 0) {
@@ -307,7 +305,7 @@ const isThere = (path: string): boolean => existsSync(path) && statSync(path).si
 
 const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Database) => A): A | Finding =>
   Either.try(() => {
-    const foreign = foreignLog(path)
+    const foreign = mustNotOpen(path)
     return foreign === undefined ? readDatabase(path, isOpen, use) : fail(name, foreign)
   }).pipe(Either.getOrElse((error) => unreadable(path, error)))
 

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, lstatSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Data, Effect, Redacted } from "effect"
 import type { SettingsSource } from "./configSource.ts"
@@ -34,15 +34,15 @@ const find = (database: string, env: SettingsSource["env"]) => {
   return existsSync(file) ? { place: file, text: readFileSync(file, "utf8"), file } : undefined
 }
 
-/** A key file must be readable only by its owner. systemd protects its credentials itself. */
+/** A key file must be no link, and readable only by its owner. systemd protects its credentials itself. */
 const refuseReadable = (file: string, instead: string) =>
-  Effect.suspend(() =>
-    (statSync(file).mode & 0o077) === 0
-      ? Effect.void
-      : new MasterKeyUnusable({
-          message: `The master key in ${file} can be read by others than its owner: chmod 600 ${file}, and ${instead} if others may have read it`
-        })
-  )
+  Effect.suspend(() => {
+    const found = lstatSync(file)
+    const message = found.isSymbolicLink()
+      ? `The master key ${file} is a link, which is not followed: put the key itself there`
+      : `The master key in ${file} can be read by others than its owner: chmod 600 ${file}, and ${instead} if others may have read it`
+    return (found.mode & 0o077) === 0 ? Effect.void : new MasterKeyUnusable({ message })
+  })
 
 const parse = (found: { readonly place: string; readonly text: string }) =>
   Effect.suspend(() => {

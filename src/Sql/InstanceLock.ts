@@ -1,20 +1,10 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  rmSync,
-  type Stats
-} from "node:fs"
+import { chmodSync, closeSync, existsSync, mkdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
-import { filesOf, giveToFolder, readBeside, realFile, refusedAccess, refusedLink, writeAnew } from "./fileAccess.ts"
-import { foreignLog } from "./logOwner.ts"
+import { filesOf, openOwn, refusedAccess, writeAnew } from "./fileAccess.ts"
+import { mustNotOpen } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
 /** Another process has this database open. Nothing was changed. */
@@ -29,7 +19,8 @@ interface Holder {
   readonly command: string
 }
 
-const isRunning = (pid: number): boolean => {
+/** Whether a process of this machine has this number. */
+export const isRunning = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return true
@@ -42,7 +33,7 @@ const isRunning = (pid: number): boolean => {
 /** The holder as its pid file names it; undefined where that is none of tilld's, or its process no longer runs. */
 const readHolder = (file: string): Holder | undefined => {
   try {
-    const [pid = "", ...command] = readBeside(file).trim().split(" ")
+    const [pid = "", ...command] = readFileSync(file, "utf8").trim().split(" ")
     const holder = { pid: Number(pid), command: command.join(" ") }
     return Number.isSafeInteger(holder.pid) && holder.pid > 0 && isRunning(holder.pid) ? holder : undefined
   } catch {
@@ -56,56 +47,18 @@ const lockMode = 0o640
 const isBusy = (error: unknown): boolean =>
   error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY")
 
-/** The lock files that this process holds, by `idOf`. */
-const held = new Set<string>()
-
-const idOf = ({ dev, ino }: Stats): string => `${dev}/${ino}`
-
-/** Refuses what tilld has not made: a link, and a database, whose journal SQLite would play back. */
-const checkOwn = (file: string, found: Stats) => {
-  if (found.isFile() && found.nlink === 1 && found.size === 0) return
-  throw new StoreUnusable({
-    message: `${file} is not as tilld makes it, an empty file with one name, and may lead to another file: end each tilld that uses this folder, and remove it`
-  })
-}
-
-/**
- * Makes the lock file, or gives the one that is there its mode and owner: by a descriptor, since whoever may write in the
- * folder can put a link to a file of root's in its place, which would become theirs. Its id; undefined where this process
- * holds it already, since to close the descriptor would end that.
- */
-const prepare = (file: string): string | undefined => {
-  const there = lstatSync(file, { throwIfNoEntry: false })
-  if (there !== undefined) checkOwn(file, there)
-  if (there !== undefined && held.has(idOf(there))) return undefined
-  const descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, lockMode)
-  try {
-    const found = fstatSync(descriptor)
-    checkOwn(file, found)
-    if ((found.mode & 0o777) !== lockMode && found.uid === process.getuid?.()) fchmodSync(descriptor, lockMode)
-    giveToFolder(file, descriptor)
-    return idOf(found)
-  } finally {
-    closeSync(descriptor)
-  }
-}
-
 // Node has no flock. SQLite uses locks of the operating system, which are released when a process dies in any way.
-// Nothing is ever written to this file. No other code may open it: POSIX releases all locks that a process has on a file
-// as soon as the process closes any descriptor of it.
+// Nothing is ever written to this file. Once it is there no other code may open it: POSIX releases all locks that a process
+// has on a file as soon as the process closes any descriptor of it.
 const lock = (file: string): (() => void) | undefined => {
-  const id = prepare(file)
-  if (id === undefined) return undefined
+  if (!existsSync(file)) closeSync(openOwn(file))
+  if (statSync(file).uid === process.getuid?.()) chmodSync(file, lockMode)
   const connection = new Database(file, { timeout: 0, fileMustExist: true })
   try {
     // Otherwise SQLite creates a journal file for this transaction, which never writes.
     connection.pragma("journal_mode = MEMORY")
     connection.exec("BEGIN EXCLUSIVE")
-    held.add(id)
-    return () => {
-      held.delete(id)
-      connection.close()
-    }
+    return () => connection.close()
   } catch (error) {
     connection.close()
     if (isBusy(error)) return undefined
@@ -126,10 +79,7 @@ const refusal = (database: string, holder: Holder | undefined) =>
 /** Whether a process holds the lock; undefined where this user may not see it. Takes a reader's lock for an instant. */
 const isHeld = (file: string): boolean | undefined => {
   try {
-    const found = lstatSync(file, { throwIfNoEntry: false })
-    if (found === undefined) return false
-    // SQLite would wait for a writer where it is a pipe.
-    checkOwn(file, found)
+    if (statSync(file, { throwIfNoEntry: false }) === undefined) return false
     const connection = new Database(file, { readonly: true, timeout: 0 })
     try {
       connection.pragma("schema_version")
@@ -147,10 +97,9 @@ const isHeld = (file: string): boolean | undefined => {
  * stays, and its number may be another process's: the lock decides.
  */
 export const holderOf = (database: string): Partial<Holder> | undefined => {
-  const file = realFile(database)
-  const held = isHeld(`${file}.lock`)
+  const held = isHeld(`${database}.lock`)
   if (held === false) return undefined
-  return readHolder(`${file}.pid`) ?? (held === true ? {} : undefined)
+  return readHolder(`${database}.pid`) ?? (held === true ? {} : undefined)
 }
 
 /**
@@ -162,17 +111,14 @@ export const acquire = (
   database: string,
   command: string
 ): Effect.Effect<void, InstanceLocked | StoreUnusable | StoreUnavailable, Scope.Scope> => {
-  const file = realFile(database)
-  const pidFile = `${file}.pid`
-  // First, since a later step would fail half-way: the files of one user may be inaccessible to another.
-  const examine = Effect.suspend(() => {
-    const message = refusedAccess(filesOf(file)) ?? refusedLink(database) ?? foreignLog(file)
-    return message === undefined ? Effect.void : new StoreUnusable({ message })
-  })
+  const pidFile = `${database}.pid`
   const take = Effect.try({
     try: () => {
-      mkdirSync(dirname(file), { recursive: true, mode: 0o750 })
-      const unlock = lock(`${file}.lock`)
+      // First, since a later step would fail half-way: the files of one user may be inaccessible to another.
+      const message = refusedAccess(filesOf(database)) ?? mustNotOpen(database)
+      if (message !== undefined) throw new StoreUnusable({ message })
+      mkdirSync(dirname(database), { recursive: true, mode: 0o750 })
+      const unlock = lock(`${database}.lock`)
       try {
         if (unlock !== undefined) writeAnew(pidFile, `${process.pid} ${command}\n`)
       } catch (cause) {
@@ -184,10 +130,10 @@ export const acquire = (
     catch: (cause) =>
       cause instanceof StoreUnusable
         ? cause
-        : unusableFiles(cause, filesOf(file), `Cannot work in ${dirname(database)}`)
+        : unusableFiles(cause, filesOf(database), `Cannot work in ${dirname(database)}`)
   })
   return Effect.acquireRelease(
-    Effect.flatMap(Effect.zipRight(examine, take), (unlock) =>
+    Effect.flatMap(take, (unlock) =>
       unlock === undefined ? Effect.fail(refusal(database, readHolder(pidFile))) : Effect.succeed(unlock)
     ),
     (unlock) =>

@@ -26,9 +26,6 @@ const reasons: ReadonlyArray<readonly [RegExp, (path: string) => string]> = [
   ]
 ]
 
-const remedyOf = (code: string): string =>
-  code === "ERR_FS_EISDIR" ? "move that folder away" : "check its permissions"
-
 /**
  * Why files cannot be used: `StoreUnavailable` where a later try may succeed, otherwise `StoreUnusable`.
  *
@@ -44,7 +41,7 @@ export const unusableFiles = (cause: unknown, files: ReadonlyArray<string>, othe
         code,
         message: `${otherwise} (${cause}): free space or mend the disk; a later try may succeed`
       })
-    : new StoreUnusable({ message: refusedAccess(files) ?? `${otherwise} (${cause}): ${remedyOf(code)}` })
+    : new StoreUnusable({ message: refusedAccess(files) ?? `${otherwise} (${cause}): check its permissions` })
 }
 
 const known = (path: string, defect: unknown) => {

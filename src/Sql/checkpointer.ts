@@ -1,6 +1,6 @@
 import { parentPort } from "node:worker_threads"
 import Database from "better-sqlite3"
-import { foreignLog } from "./logOwner.ts"
+import { mustNotOpen } from "./logOwner.ts"
 
 // The worker thread of `checkpoints.ts`. It replies when only a few pages of the write-ahead log of the database at
 // `path` are not in the database file.
@@ -30,6 +30,6 @@ const checkpoint = (path: string) => {
 
 parentPort?.on("message", (path: string) => {
   // The file may have been replaced since the commit.
-  if (foreignLog(path) === undefined) checkpoint(path)
+  if (mustNotOpen(path) === undefined) checkpoint(path)
   parentPort?.postMessage(null)
 })

@@ -2,13 +2,11 @@ import {
   accessSync,
   closeSync,
   constants,
+  existsSync,
   fchownSync,
-  fstatSync,
-  lstatSync,
+  fsyncSync,
   openSync,
   readFileSync,
-  readlinkSync,
-  realpathSync,
   rmSync,
   statSync,
   writeFileSync
@@ -105,69 +103,40 @@ export const refusedAccess = (paths: ReadonlyArray<string>): string | undefined 
 export const isReadOnly = (path: string): boolean => refusedAt(path)?.code === "EROFS"
 
 /**
- * What root makes in the folder of another user belongs to that user: tilld has to read and write it. By its descriptor:
- * that user may have put a link to a file of root's in the place of the name.
+ * Opens a file of the data folder to read and to add to it; makes it for its owner and group if it is not there. Never
+ * through a link. What root makes belongs to the owner of the folder: tilld has to read and write it.
  */
-export const giveToFolder = (file: string, descriptor: number) => {
+export const openOwn = (file: string): number => {
+  const isNew = !existsSync(file)
+  const descriptor = openSync(
+    file,
+    constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW,
+    0o640
+  )
   const { gid, uid } = statSync(dirname(file))
-  if (process.getuid?.() === 0 && fstatSync(descriptor).uid !== uid) fchownSync(descriptor, uid, gid)
+  if (isNew && process.getuid?.() === 0) fchownSync(descriptor, uid, gid)
+  return descriptor
 }
 
-/** Writes a small file anew: never into what is there, which may be a link to a file of the user who runs tilld. */
+/** Replaces a small file. */
 export const writeAnew = (file: string, text: string) => {
   rmSync(file, { force: true })
-  const descriptor = openSync(file, "wx", 0o640)
+  const descriptor = openOwn(file)
   try {
     writeFileSync(descriptor, text)
-    giveToFolder(file, descriptor)
   } finally {
     closeSync(descriptor)
   }
 }
 
-/**
- * Reads a regular file of at most so many bytes, by its descriptor. Anything else in its place is refused: a pipe would
- * wait for a writer, a device may have no end. `flags`: how else it is opened.
- */
-export const readRegular = (file: string, mostBytes: number, flags = 0): string => {
-  const descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK | flags)
+/** Syncs a file or a folder to disk. */
+export const syncToDisk = (path: string) => {
+  const file = openSync(path, "r")
   try {
-    const found = fstatSync(descriptor)
-    if (!found.isFile()) throw new Error("it is not a regular file: write it into one first")
-    if (found.size > mostBytes) throw new Error(`it has ${found.size} bytes, more than ${mostBytes}`)
-    return readFileSync(descriptor, "utf8")
+    fsyncSync(file)
   } finally {
-    closeSync(descriptor)
+    closeSync(file)
   }
-}
-
-/** Reads a small file that tilld writes beside a database: never through a link, which tilld does not make there. */
-export const readBeside = (file: string): string => readRegular(file, 4_096, constants.O_NOFOLLOW)
-
-/** Resolves links, also one to a file that is not there yet: two names of one database share its other files. */
-export const realFile = (path: string): string =>
-  Either.getOrElse(
-    Either.try(() => realpathSync(path)),
-    () =>
-      Either.match(
-        Either.try(() => readlinkSync(path)),
-        { onLeft: () => path, onRight: (target) => realFile(resolve(dirname(path), target)) }
-      )
-  )
-
-/**
- * Why a link on the way to a database is not followed: its maker could have other files made and removed beside any file,
- * as `/run/other.pid`. Root's are followed, this user's, and those of the owner of the folder that they lead to.
- */
-export const refusedLink = (path: string): string | undefined => {
-  const link = Either.try(() => ({ to: readlinkSync(path), uid: lstatSync(path).uid }))
-  if (Either.isLeft(link)) return undefined
-  const { to, uid } = link.right
-  const target = resolve(dirname(path), to)
-  const folder = Either.try(() => statSync(dirname(target)).uid)
-  return uid === 0 || uid === process.getuid?.() || (Either.isRight(folder) && uid === folder.right)
-    ? refusedLink(target)
-    : `${path} is a link of ${userName(uid)}'s to a folder of another user, ${dirname(target)}: name the file itself, or remove the link`
 }
 
 /** All files that a database is made of, and their folder. */

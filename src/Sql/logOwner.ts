@@ -5,50 +5,34 @@
  *
  * A file is known by its inode number and time of birth. A copy of both files has others, and is taken as it is.
  */
-import { existsSync, lstatSync, rmSync, statSync } from "node:fs"
-import { Either } from "effect"
-import { readBeside, realFile, writeAnew } from "./fileAccess.ts"
+import { existsSync, lstatSync, readFileSync, rmSync, statSync } from "node:fs"
+import { writeAnew } from "./fileAccess.ts"
 
 const idOf = (path: string): string => {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   return found === undefined ? "" : `${found.ino}/${found.birthtimeNs}`
 }
 
-const filesAt = (given: string) => {
-  const path = realFile(given)
-  return { path, log: `${path}-wal`, note: `${path}.wal-of` }
-}
-
 /** For a process that has the database open, with its log. */
-export const noteLog = (database: string) => {
-  const { log, note, path } = filesAt(database)
-  writeAnew(note, `${idOf(log)} ${idOf(path)}\n`)
-}
+export const noteLog = (path: string) => writeAnew(`${path}.wal-of`, `${idOf(`${path}-wal`)} ${idOf(path)}\n`)
 
 /** For a process that has closed the database. SQLite leaves the log of a replaced one. */
-export const forgetLog = (database: string) => {
-  const { log, note } = filesAt(database)
-  if (!existsSync(log)) rmSync(note, { force: true })
+export const forgetLog = (path: string) => {
+  if (!existsSync(`${path}-wal`)) rmSync(`${path}.wal-of`, { force: true })
 }
 
 /**
- * Why the database must not be opened: the log beside it was written for another file. Undefined where it may be, also where
- * that is not known.
+ * Why the database must not be opened: it is a link, or the log beside it was written for another file. Undefined where it
+ * may be, also where that is not known.
  */
-export const foreignLog = (database: string): string | undefined => {
-  const { log, note, path } = filesAt(database)
-  const found = Either.getOrUndefined(Either.try(() => lstatSync(note)))
-  if (found === undefined) return undefined
-  // Without a log anything that is there is replaced, but for a folder.
-  if (!found.isDirectory() && !(existsSync(log) && existsSync(path))) return undefined
-  const text = Either.try(() => readBeside(note))
-  if (Either.isLeft(text)) {
-    return (
-      `${note} is not as tilld makes it, a small file that says which file ${log} belongs to. Nothing was changed. ` +
-      `Move it away and start tilld again; first put the former file back if ${path} was replaced while tilld had it open`
-    )
+export const mustNotOpen = (path: string): string | undefined => {
+  // SQLite would keep its other files beside the one that it leads to, where no lock is.
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
+    return `${path} is a link, which is not followed: give the name of the file itself`
   }
-  const [ownLog = "", own = ""] = text.right.trim().split(" ")
+  const [log, note] = [`${path}-wal`, `${path}.wal-of`]
+  if (![path, log, note].every((file) => existsSync(file))) return undefined
+  const [ownLog, own] = readFileSync(note, "utf8").trim().split(" ")
   if (idOf(log) !== ownLog || idOf(path) === own) return undefined
   return (
     `${path} was replaced while tilld had another file open there, which ${log} belongs to and which lacks what is in it: ` +

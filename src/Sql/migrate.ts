@@ -1,10 +1,11 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs"
+import { renameSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
 import { Migrator, SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { Effect, Layer } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import start from "../migrations/0001_start.ts"
+import { syncToDisk } from "./fileAccess.ts"
 import { StoreUnusable } from "./StoreUnusable.ts"
 
 /** Numbered, forward only. A migration that has shipped is never edited. */
@@ -21,15 +22,6 @@ export const newestSchema = Math.max(...Object.keys(migrations).map(numberOf))
 
 /** In the table meta: the last version that opened the database to write. */
 const writtenBy = "written_by"
-
-const syncToDisk = (path: string) => {
-  const file = openSync(path, "r")
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
 
 /** Makes a consistent copy of the open database. It gets its final name only after it is checked and synced to disk. */
 const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {

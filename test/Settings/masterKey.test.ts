@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, readFileSync, renameSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
@@ -46,17 +46,22 @@ it.effect.each([
   })
 )
 
-it.scoped.each([0o644, 0o640, 0o604, 0o660])("a key file of mode %o, which others can read, is refused", (mode) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    const file = join(folder, "master.key")
-    writeFileSync(file, keyOf(3))
-    chmodSync(file, mode)
-    const { message } = yield* Effect.flip(loadMasterKey(join(folder, "tilld.db"), {}))
-    expect(message).toContain(`chmod 600 ${file}`)
-    chmodSync(file, 0o400)
-    expect(yield* firstByte(join(folder, "tilld.db"), {})).toBe(3)
-  })
+it.scoped.each([0o644, 0o640, 0o604, 0o660])(
+  "a key file of mode %o, which others can read, is refused, and so is a link",
+  (mode) =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const file = join(folder, "master.key")
+      writeFileSync(file, keyOf(3))
+      chmodSync(file, mode)
+      const { message } = yield* Effect.flip(loadMasterKey(join(folder, "tilld.db"), {}))
+      expect(message).toContain(`chmod 600 ${file}`)
+      chmodSync(file, 0o400)
+      expect(yield* firstByte(join(folder, "tilld.db"), {})).toBe(3)
+      renameSync(file, `${file}.elsewhere`)
+      symlinkSync(`${file}.elsewhere`, file)
+      expect((yield* Effect.flip(loadMasterKey(join(folder, "tilld.db"), {}))).message).toContain(`${file} is a link`)
+    })
 )
 
 liveTest("the sandbox's key is created once, readable only by its owner", function* () {

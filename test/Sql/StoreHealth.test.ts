@@ -1,4 +1,4 @@
-import { copyFileSync, renameSync, rmSync, symlinkSync } from "node:fs"
+import { copyFileSync, renameSync, rmSync } from "node:fs"
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Context, Effect, Exit, Fiber, Layer, TestClock } from "effect"
 import * as Sql from "../../src/Sql.ts"
@@ -45,20 +45,6 @@ const harms: ReadonlyArray<
   ],
   ["left without its log", "-wal was removed", (p) => rmSync(`${p}-wal`)]
 ]
-
-clockTest("a database behind a link takes no writes without its log, which is beside the file itself", function* () {
-  const path = yield* temporaryDatabase
-  const link = `${path}.link`
-  symlinkSync(path, link)
-  yield* Effect.gen(function* () {
-    yield* put("before")
-    rmSync(`${path}-wal`)
-    expect(yield* Effect.flip(put("lost"))).toMatchObject({
-      code: "REPLACED",
-      message: expect.stringContaining("-wal was removed")
-    })
-  }).pipe(Effect.provide(Layer.provideMerge(Sql.layer(link), Workers.layer)))
-})
 
 describe("a database that is", () => {
   it.scoped.each(harms)(

@@ -27,7 +27,6 @@ import {
 import { basename, dirname, join, resolve } from "node:path"
 import { Array as Arr, Effect, Either, Option, Order, Schema } from "effect"
 import type { SettingsShape } from "../../Settings.ts"
-import { realFile } from "../../Sql/fileAccess.ts"
 import { StoreUnusable, unusableFiles } from "../../Sql/StoreUnusable.ts"
 import type { StoreUnavailable } from "../../Sql.ts"
 
@@ -266,7 +265,7 @@ export interface MissingFolder {
 
 /** The missing folder of the database: a wrong path, or a disk that is not mounted. */
 export const missingFolder = (path: string): MissingFolder | undefined => {
-  const folder = dirname(resolve(realFile(path)))
+  const folder = dirname(resolve(path))
   const found = Either.try(() => statSync(folder, { throwIfNoEntry: false }))
   // An inaccessible folder is not missing.
   if (Either.isLeft(found) || found.right !== undefined) return undefined
