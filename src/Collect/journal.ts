@@ -4,7 +4,6 @@
  */
 import {
   closeSync,
-  constants,
   fchmodSync,
   fstatSync,
   fsyncSync,
@@ -66,20 +65,15 @@ const beginning = '{"event":'
 
 const mode = 0o600
 
-/** Opens a regular file to read it and to add to it: never through a link, and for its owner only. */
+/** Opens a file to read it and to add to it, for its owner only. What another user says of money is not believed. */
 const openOwn = (path: string): number => {
-  const file = openSync(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NOFOLLOW, mode)
-  try {
-    const found = fstatSync(file)
-    if (!found.isFile()) throw new Error("it is not a regular file")
-    // What another user says of money is not believed.
-    if (found.uid !== process.geteuid?.()) throw new Error("it is another user's: run this as that user")
+  const file = openSync(path, "a+", mode)
+  if (fstatSync(file).uid === process.geteuid?.()) {
     fchmodSync(file, mode)
     return file
-  } catch (cause) {
-    closeSync(file)
-    throw cause
   }
+  closeSync(file)
+  throw new Error("it is another user's: run this as that user")
 }
 
 /** Adds a whole line, or nothing of it. */

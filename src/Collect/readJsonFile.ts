@@ -3,10 +3,9 @@ import { Effect, ParseResult, Schema } from "effect"
 import { shownLine } from "../lib/text.ts"
 import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
 
-/** Far more than the largest signed plan has. */
 const mostBytes = 100_000_000
 
-/** Reads a file of text. */
+/** Reads a file of text: of a hundred megabytes at most, far more than the largest signed plan has. */
 export const readTextFile = (path: string): Effect.Effect<string, CollectRefused> =>
   Effect.try({
     try: () => {
