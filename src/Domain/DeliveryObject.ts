@@ -1,7 +1,7 @@
 import { type Duration, Schema } from "effect"
 import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { Mode } from "./Chain.ts"
-import { EventKind } from "./Event.ts"
+import { EventKind, OutboxEventKind } from "./Event.ts"
 
 // When a webhook is sent again: what the code does, and what messages and documents say of it.
 
@@ -82,6 +82,7 @@ export const DeliveryWithAttempts = Schema.Struct({
 /** The same as operators see it: whose it is, and the addresses that were connected to. */
 export const OperatorDelivery = Schema.Struct({
   ...DeliveryWithAttempts.fields,
+  kind: OutboxEventKind,
   account: Schema.String,
   mode: Mode,
   attempts: Schema.Array(

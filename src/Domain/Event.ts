@@ -148,7 +148,25 @@ export type PaymentEventKind = typeof PaymentEventKind.Type
 export const EventKind = Schema.Literal(...PaymentEventKind.literals, ...InvoiceEventKind.literals)
 export type EventKind = typeof EventKind.Type
 
-export const isStatusEventKind: (kind: EventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
+/** The types of webhooks to shop plugins: they go to endpoints that plugins registered, and other kinds never do. */
+export const PluginEventKind = Schema.Literal(
+  "InvoiceCreated",
+  "InvoiceReceivedPayment",
+  "InvoiceProcessing",
+  "InvoicePaymentSettled",
+  "InvoiceSettled",
+  "InvoiceExpired",
+  "InvoiceInvalid"
+)
+export type PluginEventKind = typeof PluginEventKind.Type
+
+/** The kinds that the outbox has. */
+export const OutboxEventKind = Schema.Union(EventKind, PluginEventKind)
+export type OutboxEventKind = typeof OutboxEventKind.Type
+
+export const isPluginEventKind: (kind: OutboxEventKind) => kind is PluginEventKind = Schema.is(PluginEventKind)
+
+export const isStatusEventKind: (kind: OutboxEventKind) => kind is StatusEventKind = Schema.is(StatusEventKind)
 
 /** The kind of event that reports a payment's new status. */
 export const statusEventOf = (status: PaymentStatus): StatusEventKind =>

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { alternatives, inLog, must } from "../lib/annotations.ts"
 import type { Mode } from "./Chain.ts"
-import { EventKind } from "./Event.ts"
+import { EventKind, isPluginEventKind, type OutboxEventKind } from "./Event.ts"
 import type { AccountId, EndpointId } from "./Ids.ts"
 
 /** What a webhook's secret must be. */
@@ -26,17 +26,38 @@ export const EventKinds = Schema.Array(must(`be ${alternatives(EventKind.literal
 export const loggedHost = (url: string | undefined): string | undefined =>
   url !== undefined && URL.canParse(url) ? new URL(url).host : undefined
 
+/** What a shop plugin asked for with its endpoint. */
+export interface PluginEndpoint {
+  /** Otherwise nothing is sent. */
+  readonly enabled: boolean
+  /** Whether a failed attempt is followed by others. */
+  readonly automaticRedelivery: boolean
+  /** Whether it gets all kinds, not only `specificEvents`. */
+  readonly everything: boolean
+  /** May name kinds that there are not. */
+  readonly specificEvents: ReadonlyArray<string>
+}
+
 /** A registered webhook endpoint. Its secret is sealed in the store and never part of this record. */
 export interface Endpoint {
   readonly id: EndpointId
   readonly account: AccountId
   readonly mode: Mode
   readonly url: string
+  /** None where a shop plugin registered it. */
   readonly events: ReadonlyArray<EventKind>
+  /** Undefined for an endpoint of the own API. */
+  readonly plugin?: PluginEndpoint | undefined
   /** Unix milliseconds. */
   readonly createdAt: number
   /** Until when the secret before the last one signs too, or did; Unix milliseconds. */
   readonly formerSecretUntil?: number | undefined
+}
+
+/** Whether an endpoint gets events of a kind. */
+export const takes = ({ events, plugin }: Endpoint, kind: OutboxEventKind): boolean => {
+  if (plugin === undefined) return events.some((one) => one === kind)
+  return plugin.enabled && isPluginEventKind(kind) && (plugin.everything || plugin.specificEvents.includes(kind))
 }
 
 /** Most endpoints that an account may have in each mode. */

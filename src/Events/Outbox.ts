@@ -8,7 +8,9 @@ import { Context, Effect, Layer, Queue, type Scope } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import {
   type AccountedPayment,
+  isPluginEventKind,
   type PaymentEventKind,
+  type PluginEventKind,
   type ShownExceptions,
   statusEventOf,
   type WebhookEvent,
@@ -23,7 +25,7 @@ import { type Refund, refundObject } from "../Domain/Refund.ts"
 import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
-import { enqueue } from "../Webhooks/queue/DeliveriesRepo.ts"
+import { type EventRef, enqueue, targetsFor } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { invoiceObject, paymentObject } from "./paymentObject.ts"
 
@@ -35,6 +37,15 @@ export interface EventExtras extends ShownExceptions {
   readonly refund?: Refund
   /** Whether its id goes with its content: a person decided this state, or a reorg. */
   readonly isDecision?: boolean | undefined
+}
+
+/** An event for the endpoints of shop plugins. */
+export interface PluginEvent extends Owner {
+  readonly id: EventId
+  readonly invoice: InvoiceId
+  readonly kind: PluginEventKind
+  /** The webhook's body without what is of its delivery. At least one field. */
+  readonly body: object
 }
 
 const nothing: EventExtras = { exceptions: [], more: false }
@@ -56,6 +67,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     ) => Effect.Effect<AccountedPayment, StoreUnavailable, Tx>
     /** The same of the status that an invoice has now. */
     readonly publishInvoice: (of: InvoiceWithPayments, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
+    /** Stores an event for the endpoints of shop plugins that take it, with its deliveries; where none does, nothing. */
+    readonly publishPlugin: (event: PluginEvent, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
      * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment or invoice, have
      * been committed.
@@ -70,25 +83,40 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       const settings = yield* Settings
       const listeners = makeListeners()
 
-      /** Stores the event of a payment or an invoice, and its deliveries. */
+      /** Stores an event and its deliveries. */
       const store = Effect.fnUntraced(function* (
-        subject: Owner & { readonly id: PaymentId | InvoiceId },
-        event: WebhookEvent | InvoiceEvent,
+        event: EventRef,
+        body: object,
         webhookUrl: string | undefined,
         at: number
       ) {
         const tx = yield* Tx
-        const { account, id: about, mode } = subject
-        const id = EventId.make(event.id, true)
+        const { account, id, kind, mode, paymentId } = event
+        const targets = yield* targetsFor(event, webhookUrl)
+        if (targets.length === 0 && isPluginEventKind(kind)) return
         yield* tx.run(
           "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-          [id, account, mode, about, event.event, JSON.stringify(event), at]
+          [id, account, mode, paymentId, kind, JSON.stringify(body), at]
         )
-        listeners.changed(subject)
+        listeners.changed(event)
         tx.afterCommit(listeners.wake)
-        const deliveries = yield* enqueue({ id, account, mode, paymentId: about, kind: event.event }, webhookUrl, at)
-        if (deliveries > 0) yield* ring
+        yield* enqueue(targets, event, at)
+        if (targets.length > 0) yield* ring
       })
+
+      /** The same of a payment's or an invoice's. */
+      const storeOf = (
+        { account, id, mode }: Owner & { readonly id: PaymentId | InvoiceId },
+        event: WebhookEvent | InvoiceEvent,
+        webhookUrl: string | undefined,
+        at: number
+      ) =>
+        store(
+          { id: EventId.make(event.id, true), account, mode, paymentId: id, kind: event.event },
+          event,
+          webhookUrl,
+          at
+        )
 
       const publish = Effect.fnUntraced(function* (
         payment: Payment,
@@ -113,7 +141,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
           ...(about === undefined ? {} : { exception: about }),
           ...(refund === undefined ? {} : { refund: refundObject(refund) })
         }
-        yield* store(payment, event, payment.webhookUrl, at)
+        yield* storeOf(payment, event, payment.webhookUrl, at)
         return data
       })
 
@@ -122,10 +150,13 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
         const kind = invoiceEventOf(status)
         const data = invoiceObject(of, settings)
         const event: InvoiceEvent = { id: eventId(id, kind, changes), event: kind, createdAt: iso(at), data }
-        return store(of.invoice, event, undefined, at)
+        return storeOf(of.invoice, event, undefined, at)
       }
 
-      return { publish, publishInvoice, listen: listeners.listen }
+      const publishPlugin = ({ body, invoice, ...event }: PluginEvent, at: number) =>
+        store({ ...event, paymentId: invoice }, body, undefined, at)
+
+      return { publish, publishInvoice, publishPlugin, listen: listeners.listen }
     })
   )
 }
@@ -160,7 +191,7 @@ const makeListeners = () => {
     })
 
   return {
-    changed: (of: Owner & { readonly id: PaymentId | InvoiceId }) => void changed.add(nameOf(of)).add(of.id),
+    changed: (by: EventRef) => void changed.add(nameOf(by)).add(by.paymentId),
     /** One function for all, so that a group of commands calls it once. */
     wake: () => {
       for (const name of changed) for (const bell of bells.get(name) ?? []) bell.unsafeOffer(undefined)

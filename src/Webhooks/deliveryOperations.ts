@@ -109,7 +109,7 @@ export const listDeliveries = operation({
     const whose = yield* selected(caller, account, mode === undefined ? modes : [mode], endpoint)
     const statuses = status === undefined ? DeliveryStatus.literals : [status]
     const selections = whose.flatMap((each) =>
-      statuses.map((status): Selection => ({ ...each, ...times, payment, status }))
+      statuses.map((status): Selection => ({ ...each, ...times, payment, status, plugins: true }))
     )
     return (yield* list(reader, selections, limit, last)).map(operatorDelivery)
   })
@@ -234,7 +234,7 @@ export const redeliverRange = operation({
     if (whose === undefined) return { ordered: 0, due: 0, refused: 0 }
     const selection = {
       ...whose,
-      ...{ payment, status },
+      ...{ payment, status, plugins: true },
       since: momentAt(since, now),
       until: until === undefined ? now : momentAt(until, now)
     }

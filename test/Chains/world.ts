@@ -125,6 +125,7 @@ export const realSettlement = Layer.effect(
             return paymentObject(payment, testSettings(""))
           }),
         publishInvoice: () => Effect.dieMessage("there are no invoices"),
+        publishPlugin: () => Effect.dieMessage("there are no plugins"),
         listen: () => Effect.succeed(Effect.never)
       }))
     )

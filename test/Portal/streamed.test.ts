@@ -104,6 +104,7 @@ const bells: Array<{ readonly to: unknown; readonly bell: Queue.Queue<void> }> =
 const outbox = Layer.succeed(Outbox, {
   publish: () => Effect.dieMessage("nothing is published"),
   publishInvoice: () => Effect.dieMessage("nothing is published"),
+  publishPlugin: () => Effect.dieMessage("nothing is published"),
   listen: (to: Owner | string) =>
     Effect.map(Queue.unbounded<void>(), (bell) => {
       bells.push({ to, bell })

@@ -53,6 +53,7 @@ export const selectionOf = (
   endpoint: (textOf(given, "endpoint") || undefined) as EndpointId | undefined,
   payment: (textOf(given, "payment") || undefined) as PaymentId | undefined,
   status,
+  plugins: true,
   since: from,
   until
 })

@@ -9,7 +9,7 @@ import { Duration, Effect } from "effect"
 import { isFull } from "../../Auth/UsageRepo.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import { type DeliveryStatus, retryDelays } from "../../Domain/DeliveryObject.ts"
-import type { EventKind } from "../../Domain/Event.ts"
+import { isPluginEventKind, type OutboxEventKind } from "../../Domain/Event.ts"
 import {
   type AccountId,
   DeliveryId,
@@ -19,7 +19,7 @@ import {
   type PaymentId
 } from "../../Domain/Ids.ts"
 import { cutToBytes, wellFormedJson } from "../../lib/text.ts"
-import { allValues, changedRows, type Db, execute, oneRow, type StoreUnavailable, Tx } from "../../Sql.ts"
+import { allValues, changedRows, type Db, execute, oneRow, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
 import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
@@ -33,7 +33,7 @@ export interface EventRef {
   readonly mode: Mode
   /** What it tells of. */
   readonly paymentId: PaymentId | InvoiceId
-  readonly kind: EventKind
+  readonly kind: OutboxEventKind
 }
 
 // The id begins with the event's token, so that the index on event_id finds a delivery by its id.
@@ -57,33 +57,29 @@ const unattempted = (db: Db, payment: PaymentId | InvoiceId) =>
 const isSameTarget = (row: Unattempted, target: DeliveryTarget) =>
   (row.own_url === 1 && target.isOwnUrl) || (row.endpoint_id !== null && row.endpoint_id === target.endpoint)
 
-/**
- * Queues an event for every target that gets it; returns the number of targets. `at` in Unix milliseconds. To one target
- * the first attempts of a payment's events keep the order of the events: each waits until the first attempt before it has
- * ended, whatever its outcome.
- */
-export const enqueue = (
-  event: EventRef,
-  webhookUrl: string | undefined,
-  at: number
-): Effect.Effect<number, StoreUnavailable, Tx> =>
-  Effect.gen(function* () {
-    const endpoints = yield* EndpointsRepo.list(yield* Tx, event)
-    const targets = targetsOf(event, endpoints, event.kind, webhookUrl)
-    return targets.length === 0 ? 0 : yield* enqueueTo(targets, event, at)
-  })
+/** The targets that get an event. */
+export const targetsFor = (event: EventRef, webhookUrl: string | undefined) =>
+  Effect.flatMap(Tx, (tx) =>
+    Effect.map(EndpointsRepo.list(tx, event), (endpoints) => targetsOf(event, endpoints, event.kind, webhookUrl))
+  )
 
-const enqueueTo = (targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: number) =>
+/**
+ * Queues an event for its targets. `at` in Unix milliseconds. To one target the first attempts of a payment's events keep the
+ * order of the events: each waits until the first attempt before it has ended, whatever its outcome.
+ */
+export const enqueue = (targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: number) =>
   Effect.gen(function* () {
+    if (targets.length === 0) return
     const tx = yield* Tx
     // payment.created is a payment's first event: no delivery can be before it.
     const earlier = event.kind === "payment.created" ? [] : yield* unattempted(tx, event.paymentId)
+    const isOfPlugin = isPluginEventKind(event.kind) ? 1 : 0
     for (const target of targets) {
       const previous = earlier.find((row) => isSameTarget(row, target))
       yield* tx.run(
-        `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
-           attempts, next_attempt_at, after_sequence, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)`,
+        `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, plugin, target, url,
+           status, attempts, next_attempt_at, after_sequence, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', 0, ?, ?, ?)`,
         [
           deliveryId(event.id, target.endpoint),
           event.id,
@@ -92,6 +88,7 @@ const enqueueTo = (targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: 
           event.mode,
           target.endpoint ?? null,
           target.isOwnUrl ? 1 : 0,
+          isOfPlugin,
           target.lane,
           target.url,
           previous === undefined ? at : null,
@@ -100,7 +97,6 @@ const enqueueTo = (targets: ReadonlyArray<DeliveryTarget>, event: EventRef, at: 
         ]
       )
     }
-    return targets.length
   })
 
 /** A delivery with the exact body to send. */

@@ -2,7 +2,7 @@ import { Array as Arr, Effect } from "effect"
 import type { Owner } from "../../Domain/Account.ts"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { DeliveryFilter, DeliveryStatus, OperatorDelivery } from "../../Domain/DeliveryObject.ts"
-import type { EventKind } from "../../Domain/Event.ts"
+import type { EventKind, OutboxEventKind } from "../../Domain/Event.ts"
 import type { AccountId, EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import { iso } from "../../lib/moment.ts"
 import { allOf, countRows, type Db, when } from "../../Sql.ts"
@@ -26,7 +26,7 @@ export interface LoggedDelivery {
   readonly sequence: number
   readonly id: string
   readonly event: string
-  readonly kind: EventKind
+  readonly kind: OutboxEventKind
   /** The payment, or the invoice, that it tells of. */
   readonly payment: string
   /** Its reference; the id of an invoice without one. */
@@ -52,18 +52,28 @@ export interface Selection {
   readonly endpoint: EndpointId | undefined
   /** Undefined: of all payments. */
   readonly payment?: PaymentId | undefined
+  /** Whether it has those to endpoints of shop plugins, of which the own API knows nothing. */
+  readonly plugins?: boolean
   readonly status: DeliveryFilter
   readonly since: number
   readonly until: number
 }
 
-/** A condition on `deliveries AS d` that an index serves: in the order of (created_at, sequence), except for a payment's few. */
-export const selecting = ({ endpoint, owner: { account, mode }, payment, since, status, until }: Selection) =>
+/**
+ * Conditions on `deliveries AS d` that an index serves: each in the order of (created_at, sequence), except for a payment's few.
+ */
+export const selecting = (selection: Selection) =>
+  (selection.plugins && selection.endpoint === undefined ? [0, 1] : [0]).map((plugin) => conditionOf(selection, plugin))
+
+const conditionOf = (
+  { endpoint, owner: { account, mode }, payment, since, status, until }: Selection,
+  plugin: number
+) =>
   allOf([
     ...when("d.event_id IN (SELECT id FROM events WHERE payment_id = ?)", payment),
     // `+` excludes a column from the choice of the index: an endpoint's own is the better one.
     endpoint === undefined
-      ? ["d.account_id = ? AND d.mode = ?", account, mode]
+      ? ["d.account_id = ? AND d.mode = ? AND d.plugin = ?", account, mode, plugin]
       : ["d.endpoint_id = ? AND +d.account_id = ? AND +d.mode = ?", endpoint, account, mode],
     status === "failing"
       ? ["d.status IN ('pending', 'failed') AND d.attempts + d.redeliveries > 0"]
@@ -115,7 +125,7 @@ export const list = Effect.fn("DeliveryLogRepo.list")(function* (
   before: Position = { createdAt: Number.MAX_SAFE_INTEGER, sequence: 0 }
 ) {
   const found: Array<DeliveryRow> = []
-  for (const { params, where } of selections.map(selecting)) {
+  for (const { params, where } of selections.flatMap(selecting)) {
     const rows = yield* db.all<DeliveryRow>(
       `SELECT ${columns} FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN payments AS p ON p.id = d.payment_id
        WHERE ${where} AND (d.created_at, d.sequence) < (?, ?) ORDER BY d.created_at DESC, d.sequence DESC LIMIT ?`,
@@ -177,7 +187,7 @@ export const countSince = (
   countRows(
     db,
     `SELECT 1 FROM deliveries ${counted[which]}
-     AND account_id = ? AND mode = ? AND created_at >= ? LIMIT ?`,
+     AND account_id = ? AND mode = ? AND plugin IN (0, 1) AND created_at >= ? LIMIT ?`,
     [account, mode, since, limit]
   )
 
@@ -225,13 +235,19 @@ export const attemptObject = ({
   ...(bodyStart === null ? {} : { bodyStart })
 })
 
-/** Without its attempts, but for the last one. */
+/** Without its attempts, but for the last one. The own API shows no other kinds than its own. */
 export const deliveryObject = (delivery: LoggedDelivery) => {
   const { attempts, createdAt, endpoint, event, id, kind, made, merchantRef, nextAttemptAt, payment, status, url } =
     delivery
   const last = attempts.at(-1)
   return {
-    ...{ id, event, kind, ...(payment.startsWith("inv_") ? { invoice: payment } : { payment }), merchantRef },
+    ...{
+      id,
+      event,
+      kind: kind as EventKind,
+      ...(payment.startsWith("inv_") ? { invoice: payment } : { payment }),
+      merchantRef
+    },
     ...(endpoint === null ? {} : { endpoint }),
     url,
     status,

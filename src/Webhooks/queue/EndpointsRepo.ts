@@ -6,18 +6,22 @@ import type { Endpoint } from "../../Domain/Webhook.ts"
 import { eventLoopTurn } from "../../lib/waiting.ts"
 import { allRows, allValues, countRows, type Db, execute, oneRow, oneValue, type Param, Tx } from "../../Sql.ts"
 
-interface EndpointRow extends Omit<Endpoint, "events"> {
-  /** As JSON. */
+/** JSON where the endpoint has values. */
+interface EndpointRow extends Omit<Endpoint, "events" | "plugin"> {
   readonly events: string
+  readonly plugin: string | undefined
 }
 
 const columns =
-  "id, account_id AS account, mode, url, events, created_at AS createdAt, previous_until AS formerSecretUntil"
+  "id, account_id AS account, mode, url, events, plugin, created_at AS createdAt, previous_until AS formerSecretUntil"
 
 const select = (db: Db, where: string, params: ReadonlyArray<Param>) =>
   Effect.map(
     allRows<EndpointRow>(db, `SELECT ${columns} FROM endpoints WHERE deleted_at IS NULL AND ${where}`, params),
-    (rows) => rows.map((row): Endpoint => ({ ...row, events: JSON.parse(row.events) }))
+    (rows) =>
+      rows.map(
+        (row): Endpoint => ({ ...row, events: JSON.parse(row.events), plugin: row.plugin && JSON.parse(row.plugin) })
+      )
   )
 
 /** A signing secret and, during a rotation, the one before it, which also signs until then (Unix milliseconds). Sealed. */
@@ -46,13 +50,14 @@ export const ownerOf = (db: Db, id: string) =>
 
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
   execute(
-    "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO endpoints (id, account_id, mode, url, events, plugin, secret, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
     [
       endpoint.id,
       endpoint.account,
       endpoint.mode,
       endpoint.url,
       JSON.stringify(endpoint.events),
+      pluginText(endpoint),
       sealedSecret,
       endpoint.createdAt
     ]
@@ -64,8 +69,15 @@ export const find = (db: Db, { account, mode }: Owner, id: string) =>
     endpoint?.account === account && endpoint.mode === mode ? endpoint : undefined
   )
 
-export const replaceTarget = ({ events, id, url }: Endpoint) =>
-  execute("UPDATE endpoints SET url = ?, events = ? WHERE id = ?", [url, JSON.stringify(events), id])
+const pluginText = ({ plugin }: Endpoint) => (plugin === undefined ? null : JSON.stringify(plugin))
+
+export const replaceTarget = (endpoint: Endpoint) =>
+  execute("UPDATE endpoints SET url = ?, events = ?, plugin = ? WHERE id = ?", [
+    endpoint.url,
+    JSON.stringify(endpoint.events),
+    pluginText(endpoint),
+    endpoint.id
+  ])
 
 /** Marks an endpoint as deleted; undefined when the owner has none of that id. */
 export const markDeleted = (owner: Owner, id: string, at: number) =>

@@ -20,7 +20,7 @@ export interface Successor {
 /** The oldest endpoint with this URL: the same choice as for the targets of a new event. */
 export const successorOf = (db: Db, owner: Owner, url: string) =>
   Effect.map(EndpointsRepo.list(db, owner), (endpoints): Successor => {
-    const endpoint = endpoints.find((each) => isSameUrl(each.url, url))?.id
+    const endpoint = endpoints.find((each) => each.plugin === undefined && isSameUrl(each.url, url))?.id
     return { endpoint, lane: endpoint ?? ownLane(owner, url) }
   })
 

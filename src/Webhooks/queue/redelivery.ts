@@ -5,9 +5,9 @@
 import { Clock, Effect } from "effect"
 import { keepWithin } from "../../Auth/UsageRepo.ts"
 import type { Owner } from "../../Domain/Account.ts"
-import { type EventKind, isStatusEventKind } from "../../Domain/Event.ts"
+import { isStatusEventKind, type OutboxEventKind } from "../../Domain/Event.ts"
 import type { EndpointId, EventId } from "../../Domain/Ids.ts"
-import type { Endpoint } from "../../Domain/Webhook.ts"
+import { type Endpoint, takes } from "../../Domain/Webhook.ts"
 import { Settings } from "../../Settings.ts"
 import { type CommitWith, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import { deliveryId } from "./DeliveriesRepo.ts"
@@ -86,7 +86,7 @@ interface Row extends Owner {
   readonly sequence: number
   readonly id: string
   readonly event_id: EventId
-  readonly kind: EventKind
+  readonly kind: OutboxEventKind
   readonly url: string
   readonly status: string
   readonly endpoint_id: EndpointId | null
@@ -101,7 +101,7 @@ interface Row extends Owner {
 }
 
 const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.url, d.status, d.endpoint_id, d.own_url, d.target,
-    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL AS endpoint_deleted
+    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL OR coalesce(e.plugin ->> 'enabled', 1) = 0 AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
 const verdictOn = (row: Row, now: number): Verdict => {
@@ -146,7 +146,7 @@ const orderTo = (row: Row, to: Endpoint, now: number, inRange: boolean) =>
       return { id: there.id, result: "due", attemptsMade: there.attempts_made } satisfies Ordered
     }
     if (there !== undefined) return yield* order(there, now)
-    if (!isStatusEventKind(row.kind) && !to.events.includes(row.kind)) {
+    if (!takes(to, row.kind) && (to.plugin !== undefined || !isStatusEventKind(row.kind))) {
       return { id: row.id, result: "refused", attemptsMade: row.attempts_made } satisfies Ordered
     }
     const id = deliveryId(row.event_id, to.id)
@@ -156,9 +156,9 @@ const orderTo = (row: Row, to: Endpoint, now: number, inRange: boolean) =>
       [row.sequence, to.id]
     )
     yield* tx.run(
-      `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
+      `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, plugin, target, url, status,
          attempts, next_attempt_at, after_sequence, created_at)
-       SELECT ?, event_id, payment_id, account_id, mode, ?, 0, ?, ?, 'pending', 0, ?, ?, ? FROM deliveries WHERE sequence = ?`,
+       SELECT ?, event_id, payment_id, account_id, mode, ?, 0, plugin, ?, ?, 'pending', 0, ?, ?, ? FROM deliveries WHERE sequence = ?`,
       [id, to.id, to.id, to.url, before === undefined ? now : null, before?.sequence ?? null, now, row.sequence]
     )
     const ordered: Ordered = { id, result: "ordered", attemptsMade: 0 }
@@ -196,11 +196,19 @@ export const redeliverSome = (
   Effect.gen(function* () {
     const tx = yield* Tx
     const since = Math.max(selection.since, after?.createdAt ?? 0)
-    const { params, where } = selecting({ ...selection, since })
-    const found = yield* tx.all<Row>(
-      `${rows} WHERE ${where} AND (d.created_at, d.sequence) > (?, ?) ORDER BY d.created_at, d.sequence LIMIT ?`,
-      [...params, after?.createdAt ?? 0, after?.sequence ?? -1, limit]
+    const each = yield* Effect.forEach(
+      selecting({ ...selection, since }),
+      ({ params, where }) =>
+        tx.all<Row>(
+          `${rows} WHERE ${where} AND (d.created_at, d.sequence) > (?, ?) ORDER BY d.created_at, d.sequence LIMIT ?`,
+          [...params, after?.createdAt ?? 0, after?.sequence ?? -1, limit]
+        ),
+      { concurrency: 1 }
     )
+    const found = each
+      .flat()
+      .sort((a, b) => a.created_at - b.created_at || a.sequence - b.sequence)
+      .slice(0, limit)
     const results = yield* Effect.forEach(found, (row) => orderedBy(row, to, now, true), { concurrency: 1 })
     const count = (verdict: Verdict) => results.filter(({ result }) => result === verdict).length
     const last = found.length === limit ? found.at(-1) : undefined

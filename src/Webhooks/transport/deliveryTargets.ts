@@ -1,7 +1,7 @@
 import type { Owner } from "../../Domain/Account.ts"
-import { type EventKind, isStatusEventKind } from "../../Domain/Event.ts"
+import { isStatusEventKind, type OutboxEventKind } from "../../Domain/Event.ts"
 import type { EndpointId } from "../../Domain/Ids.ts"
-import type { Endpoint } from "../../Domain/Webhook.ts"
+import { type Endpoint, takes } from "../../Domain/Webhook.ts"
 
 /** A receiver that an event must be delivered to. */
 export interface DeliveryTarget {
@@ -30,15 +30,15 @@ export const ownLane = ({ account, mode }: Owner, url: string): string => `${new
 export const targetsOf = (
   owner: Owner,
   endpoints: ReadonlyArray<Endpoint>,
-  kind: EventKind,
+  kind: OutboxEventKind,
   webhookUrl: string | undefined
 ): ReadonlyArray<DeliveryTarget> => {
-  const subscribed = endpoints.filter((endpoint) => endpoint.events.includes(kind))
+  const subscribed = endpoints.filter((endpoint) => takes(endpoint, kind))
   const toEndpoint = ({ id, url }: Endpoint, isOwnUrl: boolean) => ({ endpoint: id, url, isOwnUrl, lane: id })
   if (webhookUrl === undefined || !isStatusEventKind(kind))
     return subscribed.map((endpoint) => toEndpoint(endpoint, false))
 
-  const isOwn = (endpoint: Endpoint) => isSameUrl(endpoint.url, webhookUrl)
+  const isOwn = (endpoint: Endpoint) => endpoint.plugin === undefined && isSameUrl(endpoint.url, webhookUrl)
   const own = subscribed.find(isOwn) ?? endpoints.find(isOwn)
   const others = subscribed.filter((endpoint) => endpoint !== own).map((endpoint) => toEndpoint(endpoint, false))
   return own === undefined

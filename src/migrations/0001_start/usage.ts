@@ -34,7 +34,7 @@ const sizes = {
     `${onPages(`165 + ${octets(row, "url", "target", "account_id")}`)} + 220 + ${octets(row, "account_id")}`,
   quotes: (row: string) => `70 + ${octets(row, "body", "account_id")} + 50`,
   endpoints: (row: string) =>
-    `${onPages(`60 + ${octets(row, "url", "events", "secret", "previous_secret", "account_id")}`)} + 60`,
+    `${onPages(`60 + ${octets(row, "url", "events", "plugin", "secret", "previous_secret", "account_id")}`)} + 60`,
   idempotent_responses: (row: string) =>
     `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`,
   api_keys: (row: string) => `290 + ${octets(row, "name", "permissions", "ips")} + 2 * ${octets(row, "account_id")}`,
@@ -124,7 +124,7 @@ export const usage = [
   ),
   trigger(
     "endpoints_changed",
-    "UPDATE OF url, events, secret, previous_secret ON endpoints",
+    "UPDATE OF url, events, plugin, secret, previous_secret ON endpoints",
     adding(
       {
         bytes: difference(sizes.endpoints),

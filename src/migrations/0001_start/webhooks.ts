@@ -24,13 +24,15 @@ export const webhooks = [
   // For the streams: an owner's events in commit order, since `sequence` follows in the index.
   "CREATE INDEX events_owner ON events (account_id, mode)",
 
-  // `secret` signs, and until `previous_until` the previous one does too. Sealed, like every secret here.
+  // `secret` signs, and until `previous_until` the previous one does too. Sealed, like every secret here. `plugin`: the settings
+  // of an endpoint that a shop plugin registered, as JSON; its `events` are none.
   `CREATE TABLE endpoints (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id),
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     url TEXT NOT NULL,
     events TEXT NOT NULL,
+    plugin TEXT,
     secret BLOB NOT NULL,
     created_at INTEGER NOT NULL,
     deleted_at INTEGER,
@@ -56,7 +58,7 @@ export const webhooks = [
   // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL gets
   // the event even if the endpoint is deleted. `url` is where the last attempt went; the next one goes to the endpoint's
   // present URL, or here where `own_url` is 1. `target` is the lane it is sent in: the endpoint's id, or the origin of the
-  // URL, the account and the mode. A row with `next_attempt_at` is due then; one without waits for the first attempt of
+  // URL, the account and the mode. `plugin` is 1 where the endpoint is a shop plugin's. A row with `next_attempt_at` is due then; one without waits for the first attempt of
   // `after_sequence`, or is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
   // `attempts` counts the scheduled attempts, `redeliveries` the ones ordered by hand. While `redelivery` is 1 the next
   // attempt is one of the latter, and after it the schedule continues at `resume_at`.
@@ -69,6 +71,7 @@ export const webhooks = [
     mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
     endpoint_id TEXT REFERENCES endpoints (id),
     own_url INTEGER NOT NULL CHECK (own_url IN (0, 1)),
+    plugin INTEGER NOT NULL DEFAULT 0 CHECK (plugin IN (0, 1)),
     target TEXT NOT NULL,
     url TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'failed', 'cancelled')),
@@ -97,10 +100,10 @@ export const webhooks = [
   // All of what is counted, so that no row is read for that.
   "CREATE INDEX deliveries_waiting ON deliveries (endpoint_id, after_sequence) WHERE after_sequence IS NOT NULL",
   // The lists: of an account's, and of one endpoint's.
-  "CREATE INDEX deliveries_list ON deliveries (account_id, mode, status, created_at)",
+  "CREATE INDEX deliveries_list ON deliveries (account_id, mode, plugin, status, created_at)",
   "CREATE INDEX deliveries_list_endpoint ON deliveries (endpoint_id, status, created_at) WHERE endpoint_id IS NOT NULL",
   // Those of which an attempt has failed and none has succeeded: few, beside a long queue.
-  `CREATE INDEX deliveries_failing ON deliveries (account_id, mode, created_at)
+  `CREATE INDEX deliveries_failing ON deliveries (account_id, mode, plugin, created_at)
     WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
   `CREATE INDEX deliveries_failing_endpoint ON deliveries (endpoint_id, created_at)
     WHERE endpoint_id IS NOT NULL AND status IN ('pending', 'failed') AND attempts + redeliveries > 0`,
