@@ -11,6 +11,7 @@ import {
 import { type ApiKey, type KeyLimits, type KeyTerms, mostKeys, type Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
+import type { PluginPermission } from "../Domain/Plugin.ts"
 import { inRanges } from "../lib/IpRange.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
@@ -29,6 +30,8 @@ export interface NewKey extends Partial<KeyTerms> {
   readonly mode: Mode
   readonly name: string
   readonly permissions: ReadonlyArray<Permission>
+  /** Of a shop plugin's key, whose `permissions` are none. */
+  readonly pluginPermissions?: ReadonlyArray<PluginPermission>
   /** From now. Undefined: never. */
   readonly expiresIn: Duration.Duration | undefined
 }
@@ -101,13 +104,14 @@ const insert = Effect.fn("Keys.insert")(function* (
     mode,
     name,
     permissions,
+    pluginPermissions,
     ...limits
   }: Required<Omit<NewKey, "perMinute" | "perHour">> & Pick<ApiKey, "granted" | "perMinute" | "perHour">,
   key: Redacted.Redacted<string>,
   now: number
 ) {
   const stored: ApiKey = {
-    ...{ id, account, mode, name, permissions, ips },
+    ...{ id, account, mode, name, permissions, pluginPermissions, ips },
     ...limits,
     lastFour: Redacted.value(key).slice(-4),
     createdAt: now,
@@ -131,9 +135,9 @@ const create = Effect.fn("Keys.create")(function* (
   const exists = yield* AccountsRepo.exists(yield* Tx, request.account)
   if (!exists) return yield* UnknownAccount.of(request.account)
   const now = yield* Clock.currentTimeMillis
-  const { id = newApiKeyId(), ips = [], perHour, perMinute } = request
+  const { id = newApiKeyId(), ips = [], perHour, perMinute, pluginPermissions = [] } = request
   const limits = yield* limitsAfter(noLimits, { perMinute, perHour }, configured)
-  const stored = yield* insert({ ...request, id, ips, ...limits }, key, now)
+  const stored = yield* insert({ ...request, id, ips, pluginPermissions, ...limits }, key, now)
   // After the insertion, so that a form that was sent twice gets that error.
   yield* keepBelow(request, false, now, quotaBytes)
   return stored

@@ -1,33 +1,42 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
-import { type ApiKey, type Permission, permissions } from "../Domain/ApiKey.ts"
+import { type ApiKey, permissions } from "../Domain/ApiKey.ts"
 import type { ApiKeyId } from "../Domain/Ids.ts"
+import { pluginPermissions } from "../Domain/Plugin.ts"
 import { allOf, allRows, changes, countRows, type Db, execute, oneRow, type Param, Tx, when } from "../Sql.ts"
 import { behind, type ListPage } from "./AccountsRepo.ts"
 
-interface Row extends Omit<ApiKey, "granted" | "ips" | "permissions"> {
+interface Row extends Omit<ApiKey, "granted" | "ips" | "permissions" | "pluginPermissions"> {
   readonly grantedPerMinute: number | undefined
   readonly grantedPerHour: number | undefined
   /** Comma-separated; undefined for none. */
   readonly ips: string | undefined
   /** Comma-separated. */
   readonly permissions: string
+  /** Comma-separated; undefined for none. */
+  readonly pluginPermissions: string | undefined
 }
 
-const columns = `id, account_id AS account, mode, name, last_four AS lastFour, permissions, ips,
+const columns = `id, account_id AS account, mode, name, last_four AS lastFour, permissions,
+  plugin_permissions AS pluginPermissions, ips,
   per_minute AS grantedPerMinute, per_hour AS grantedPerHour,
   coalesce(lowered_per_minute, per_minute) AS perMinute, coalesce(lowered_per_hour, per_hour) AS perHour,
   created_at AS createdAt, expires_at AS expiresAt, revoked_at AS revokedAt, rolled_to AS rolledTo,
   last_used_at AS lastUsedAt`
 
-const toKey = ({ grantedPerHour, grantedPerMinute, ips, permissions: stored, ...key }: Row): ApiKey => ({
+/** Those of `known` that a column names, separated by commas. */
+const namedOf = <A extends string>(known: ReadonlyArray<A>, stored: string | undefined): ReadonlyArray<A> =>
+  (stored ?? "").split(",").filter((text): text is A => known.some((each) => each === text))
+
+const toKey = ({ grantedPerHour, grantedPerMinute, ips, ...key }: Row): ApiKey => ({
   ...key,
-  permissions: stored.split(",").filter((text): text is Permission => permissions.some((each) => each === text)),
+  permissions: namedOf(permissions, key.permissions),
+  pluginPermissions: namedOf(pluginPermissions, key.pluginPermissions),
   ips: ips?.split(",") ?? [],
   granted: { perMinute: grantedPerMinute, perHour: grantedPerHour }
 })
 
-const ipsText = (ips: ApiKey["ips"]) => (ips.length === 0 ? null : ips.join(","))
+const listText = (list: ReadonlyArray<string>) => (list.length === 0 ? null : list.join(","))
 
 /** The four columns of a key's limits: what the operator gave it, and what an admin of its account set below that. */
 const limitColumns = ({ granted, perHour, perMinute }: ApiKey) => [
@@ -40,9 +49,9 @@ const limitColumns = ({ granted, perHour, perMinute }: ApiKey) => [
 /** Stores a key. False, and nothing stored, where there is one with its id. */
 export const insert = (key: ApiKey, hash: Uint8Array) =>
   changes(
-    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, ips, per_minute, per_hour,
-       lowered_per_minute, lowered_per_hour, created_at, expires_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+    `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, plugin_permissions, ips, per_minute,
+       per_hour, lowered_per_minute, lowered_per_hour, created_at, expires_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
     [
       key.id,
       key.account,
@@ -51,7 +60,8 @@ export const insert = (key: ApiKey, hash: Uint8Array) =>
       hash,
       key.lastFour,
       key.permissions.join(","),
-      ipsText(key.ips),
+      listText(key.pluginPermissions),
+      listText(key.ips),
       ...limitColumns(key),
       key.createdAt,
       key.expiresAt ?? null
@@ -102,7 +112,7 @@ export const roll = ({ expiresAt, id, revokedAt, rolledTo }: ApiKey) =>
 export const change = (key: ApiKey) =>
   execute(
     `UPDATE api_keys SET ips = ?, per_minute = ?, per_hour = ?, lowered_per_minute = ?, lowered_per_hour = ? WHERE id = ?`,
-    [ipsText(key.ips), ...limitColumns(key), key.id]
+    [listText(key.ips), ...limitColumns(key), key.id]
   )
 
 /** How many keys of an owner work at `now`, Unix milliseconds: rolled ones, or those that are not. */

@@ -5,6 +5,7 @@ import {
   type ApiKey,
   defaultOverlapHours,
   highestLimits,
+  isPluginKey,
   type KeyTerms,
   longestOverlap,
   Permission,
@@ -12,6 +13,7 @@ import {
 } from "../Domain/ApiKey.ts"
 import { Mode } from "../Domain/Chain.ts"
 import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
+import { PluginPermission, pluginPermissions, storeIdOf } from "../Domain/Plugin.ts"
 import { must } from "../lib/annotations.ts"
 import { IpRange } from "../lib/IpRange.ts"
 import { Moment } from "../lib/moment.ts"
@@ -44,6 +46,8 @@ const Key = Schema.Struct({
   mode: Mode,
   lastFour: Schema.String,
   permissions: Schema.Array(Permission),
+  /** Of a shop plugin's key. */
+  pluginPermissions: Schema.optional(Schema.Array(PluginPermission)),
   /** CIDR blocks; absent: it may be used from everywhere. */
   ips: Schema.optional(Schema.Array(Schema.String)),
   /** Its own limits, in requests; absent: as configured. */
@@ -58,7 +62,11 @@ const Key = Schema.Struct({
 })
 export type KeyJson = typeof Key.Encoded
 
-const keyView = ({ ips, ...key }: ApiKey) => ({ ...key, ips: ips.length === 0 ? undefined : ips })
+const orNone = <A>(list: ReadonlyArray<A>) => (list.length === 0 ? undefined : list)
+
+const keyView = ({ ips, pluginPermissions, ...key }: ApiKey) => ({
+  ...{ ...key, ips: orNone(ips), pluginPermissions: orNone(pluginPermissions) }
+})
 
 /** A key with its text, which nothing shows again. */
 const NewKey = Schema.Struct({
@@ -66,11 +74,15 @@ const NewKey = Schema.Struct({
   key: Schema.String,
   mode: Mode,
   permissions: Schema.Array(Permission),
-  account: Schema.String
+  account: Schema.String,
+  pluginPermissions: Schema.optional(Schema.Array(PluginPermission)),
+  /** What a shop plugin takes beside the key. */
+  storeId: Schema.optional(Schema.String)
 })
 
-const newKeyView = ({ key, record: { account, id, mode, permissions } }: MadeKey) => ({
-  ...{ id, key: Redacted.value(key), mode, permissions, account }
+const newKeyView = ({ key, record }: MadeKey) => ({
+  ...{ ...keyView(record), key: Redacted.value(key) },
+  storeId: isPluginKey(record) ? storeIdOf(record) : undefined
 })
 
 const unknownKey = (id: string) => new NotFound({ message: `There is no key ${id}: tilld keys list names all` })
@@ -136,6 +148,24 @@ const NewKeyId = otherwise(
 
 const id = withFlag(Schema.String, { about: "As tilld keys list shows it: key_…", value: "ID", isArgument: true })
 
+/** One or more of known words, in the order given, each once. */
+const someOf = <A extends string>(known: Schema.Schema<A> & { readonly literals: ReadonlyArray<A> }) =>
+  Schema.Array(must(`be one of ${known.literals.join(", ")}`, known)).pipe(
+    Schema.minItems(1, { message: () => "must have at least one" }),
+    Schema.maxItems(known.literals.length)
+  )
+
+interface GivenPermissions {
+  readonly permissions?: ReadonlyArray<Permission>
+  readonly pluginPermissions?: ReadonlyArray<PluginPermission>
+}
+
+/** What a new key may do: all of the API where nothing is given. */
+const permissionsOf = ({ permissions: some = permissions, pluginPermissions }: GivenPermissions) =>
+  pluginPermissions === undefined
+    ? { permissions: some }
+    : { permissions: [], pluginPermissions: [...new Set(pluginPermissions)] }
+
 export const createKey = operation({
   name: "keys create",
   summary: "Make an API key and print it, once",
@@ -146,16 +176,18 @@ export const createKey = operation({
     mode: ModeField,
     name: withFlag(GivenName, { about: `What the key is called, up to ${nameLength} characters`, value: "TEXT" }),
     account: AccountField,
-    permissions: withFlag(
-      otherwise(
-        Schema.Array(must(`be one of ${permissions.join(", ")}`, Permission)).pipe(
-          Schema.minItems(1, { message: () => "must have at least one" }),
-          Schema.maxItems(permissions.length)
-        ),
-        () => permissions
-      ),
-      { about: `What it may do, of ${permissions.join(", ")}; otherwise all`, value: "A,B" }
-    ),
+    permissions: withFlag(maybe(someOf(Permission)), {
+      about: `What it may do, of ${permissions.join(", ")}; otherwise all`,
+      value: "A,B"
+    }),
+    pluginPermissions: withFlag(maybe(someOf(PluginPermission)), {
+      about: `Makes a key for a shop plugin, which may do only this, of ${pluginPermissions.join(", ")}; all for all`,
+      value: "A,B",
+      words: { all: pluginPermissions }
+    }),
+    /** Who asked for it when a shop plugin was connected: for the audit log, as they say themselves. */
+    application: maybe(Schema.String),
+    origin: maybe(Schema.String),
     expires: withFlag(maybe(durationUpTo("3650 days", false)), {
       about: "How long the key works, such as 90d; without it, the key does not expire",
       value: "DURATION"
@@ -164,13 +196,17 @@ export const createKey = operation({
   },
   output: NewKey,
   refusals: [UnknownAccount, KeyExists, TooMany, QuotaExceeded, LimitRefused],
-  audit: ({ account, expires, id: key, mode, name, permissions, ...given }) => ({
-    ...{ key, account, mode, name, permissions, ...noted(given) },
+  check: (input) =>
+    input.permissions !== undefined && input.pluginPermissions !== undefined
+      ? "A key is either for the API or for a shop plugin: give one kind of permissions"
+      : undefined,
+  audit: ({ account, application, expires, id: key, mode, name, origin, ...given }) => ({
+    ...{ key, account, mode, name, application, origin, ...permissionsOf(given), ...noted(given) },
     expiresIn: expires && Duration.format(expires)
   }),
-  run: Effect.fnUntraced(function* ({ account, expires: expiresIn, id, mode, name, permissions, ...given }, caller) {
+  run: Effect.fnUntraced(function* ({ account, expires: expiresIn, id, mode, name, ...given }, caller) {
     const keys = yield* service
-    const key = { id, account, mode, name, permissions, expiresIn, ...termsOf(given) }
+    const key = { id, account, mode, name, expiresIn, ...permissionsOf(given), ...termsOf(given) }
     return newKeyView(yield* keys.create(key, yield* limitsFor(caller)))
   })
 })

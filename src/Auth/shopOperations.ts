@@ -29,6 +29,10 @@ const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value 
     words: { none: null }
   })
 
+/** One word, in any case. */
+const word = <const Word extends string>(only: Word) =>
+  Schema.compose(Schema.Lowercase, Schema.Literal(only), { strict: false })
+
 export const showShop = operation({
   name: "accounts shop show",
   summary: "Show how an account's checkout looks and its portal counts",
@@ -78,9 +82,14 @@ export const changeShop = operation({
       about: "What a payment must be worth, where its price is known: less is refused",
       value: "USD"
     }),
-    invoiceRefs: part("be repeat", Schema.compose(Schema.Lowercase, Schema.Literal("repeat"), { strict: false }), {
+    invoiceRefs: part("be repeat", word("repeat"), {
       about: "Whether several invoices may have one merchantRef, as of an order that is paid again",
       value: "repeat"
+    }),
+    plugins: withFlag(maybe(Schema.NullOr(must("be on", word("on")))), {
+      about: "Whether shop plugins may connect to the account and use it",
+      value: "on|off",
+      words: { off: null }
     }),
     frameOrigins: withFlag(
       maybe(

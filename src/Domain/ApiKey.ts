@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { Mode } from "./Chain.ts"
 import type { AccountId, ApiKeyId } from "./Ids.ts"
+import type { PluginPermission } from "./Plugin.ts"
 
 /** The longest overlap in which two secrets sign, or two keys work, by API, portal and command alike. */
 export const longestOverlap = "30 days"
@@ -48,6 +49,8 @@ export interface ApiKey extends KeyTerms {
   /** The limits that the operator gave it. Its own may be lower: an admin of the account may lower them, and no more. */
   readonly granted: KeyLimits
   readonly permissions: ReadonlyArray<Permission>
+  /** Of a shop plugin's key, which has no other permissions; empty for every other key. */
+  readonly pluginPermissions: ReadonlyArray<PluginPermission>
   readonly createdAt: number
   readonly expiresAt: number | undefined
   readonly revokedAt: number | undefined
@@ -55,3 +58,7 @@ export interface ApiKey extends KeyTerms {
   readonly rolledTo: ApiKeyId | undefined
   readonly lastUsedAt: number | undefined
 }
+
+/** Whether a key is a shop plugin's: such a key reaches nothing of the API below `/v1`. */
+export const isPluginKey = ({ pluginPermissions }: Pick<ApiKey, "pluginPermissions">): boolean =>
+  pluginPermissions.length > 0

@@ -76,6 +76,8 @@ export const Shop = Schema.Struct({
   minimumUsd: maybe(MinimumUsd),
   /** Several invoices may have one `merchantRef`, as shop systems that repeat an order's number need it. */
   invoiceRefs: maybe(Schema.Literal("repeat")),
+  /** Shop plugins may connect to the account and use it. */
+  plugins: maybe(Schema.Literal("on")),
   frameOrigins: Schema.Array(FrameOrigin).pipe(Schema.maxItems(mostFrameOrigins))
 })
 export type Shop = typeof Shop.Type
@@ -90,7 +92,8 @@ export const shopTexts = [
   "timezone",
   "currency",
   "minimumUsd",
-  "invoiceRefs"
+  "invoiceRefs",
+  "plugins"
 ] as const
 
 /** An account that has not changed anything. */

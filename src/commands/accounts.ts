@@ -10,7 +10,7 @@ import { table } from "./Output.ts"
 import { commandOf, commandWith, moreAfter, printOperation } from "./operationCommand.ts"
 import { readInput, UsageError } from "./options.ts"
 
-const described = ({ currency, frameOrigins, invoiceRefs, minimumUsd, timezone, ...shop }: Shop) =>
+const described = ({ currency, frameOrigins, invoiceRefs, minimumUsd, plugins, timezone, ...shop }: Shop) =>
   [
     `name     ${shop.name ?? "none"}`,
     `accent   ${shop.accent ?? "tilld's own"}`,
@@ -20,6 +20,7 @@ const described = ({ currency, frameOrigins, invoiceRefs, minimumUsd, timezone, 
     `days     of ${timezone ?? "UTC"}, worth in ${currency ?? "USD"}`,
     `minimum  ${minimumUsd === undefined ? "none" : `${minimumUsd} USD`}`,
     `invoices ${invoiceRefs === "repeat" ? "may repeat" : "never repeat"} a reference`,
+    `plugins  ${plugins === "on" ? "of shops may connect" : "off"}`,
     `frames   ${frameOrigins.length === 0 ? "no site may show the checkout in a frame" : frameOrigins.join(", ")}`
   ].join("\n")
 

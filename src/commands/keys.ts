@@ -5,7 +5,10 @@ import { permissions } from "../Domain/ApiKey.ts"
 import { table } from "./Output.ts"
 import { commandOf, moreAfter } from "./operationCommand.ts"
 
-const shownOnce = (id: string) => `This is key ${id}. It is shown only now: keep it where only your server can read it.`
+const shownOnce = ({ id, storeId }: { readonly id: string; readonly storeId?: string | undefined }) =>
+  `This is key ${id}. It is shown only now: keep it where only your server can read it.${
+    storeId === undefined ? "" : ` The plugin also asks for the store id: ${storeId}`
+  }`
 
 const state = ({ expiresAt, revokedAt, rolledTo }: KeyJson) =>
   [
@@ -35,18 +38,18 @@ const keyTable = (keys: ReadonlyArray<KeyJson>) =>
       state(key),
       limits(key),
       places(key),
-      key.permissions.length === permissions.length ? "all" : key.permissions.join(",")
+      key.permissions.length === permissions.length ? "all" : (key.pluginPermissions ?? key.permissions).join(",")
     ])
   )
 
-const create = commandOf(createKey, { print: ({ key }) => key, explain: ({ id }) => shownOnce(id) })
+const create = commandOf(createKey, { print: ({ key }) => key, explain: shownOnce })
 
 const list = commandOf(listKeys, { print: keyTable, explain: moreAfter })
 
 const roll = commandOf(rollKey, {
   print: ({ key }) => key,
-  explain: ({ id }, { id: former, overlap }) =>
-    `${shownOnce(id)} ${former} ${Duration.equals(overlap, Duration.zero) ? "has ended" : `ends in ${Duration.format(overlap)}`}.`
+  explain: (made, { id: former, overlap }) =>
+    `${shownOnce(made)} ${former} ${Duration.equals(overlap, Duration.zero) ? "has ended" : `ends in ${Duration.format(overlap)}`}.`
 })
 
 const change = commandOf(changeKey, { print: (key) => keyTable([key]) })

@@ -86,7 +86,7 @@ const reasons: Readonly<Record<string, string>> = {
   "one row: the name of one of the operator's files": "shops.logo",
   "one row: at most 500 characters": "shops.website shops.contact",
   "one row: at most 64 characters": "shops.timezone",
-  "one row: one of a list": "shops.currency shops.invoice_refs",
+  "one row: one of a list": "shops.currency shops.invoice_refs shops.plugins",
   "at most 20 characters": "invoices.amount",
   "one row: at most 18 characters": "shops.minimum_usd",
   "one row: one of three names": "shop_images.name",

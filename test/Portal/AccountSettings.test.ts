@@ -35,6 +35,7 @@ test("an admin changes how the checkout looks; a refused form keeps what was typ
     currency: "EUR",
     minimumUsd: "0.50",
     invoiceRefs: "repeat",
+    plugins: "on",
     frameOrigins: "https://shop.example\nhttp://localhost:3000"
   }
   const wrong = {

@@ -1,5 +1,6 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { pluginPermissions } from "../../src/Domain/Plugin.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { installation } from "./installation.ts"
 
@@ -82,4 +83,36 @@ liveTest("a key that does not exist or has ended is not rolled, with the remedy"
   yield* tilld(["keys", "revoke", made.id])
   const revoked = yield* tilld(["keys", "roll", made.id, "--json"])
   expect(revoked).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/was revoked at .*keys create/) })
+})
+
+liveTest("a shop plugin's key is made with the store id, and has no permission of the API", function* () {
+  const { rowOf, tilld } = yield* withKey()
+  const make = (...options: ReadonlyArray<string>) =>
+    tilld(["keys", "create", "--mode", "test", "--name", "plugin", ...options])
+  const all = yield* make("--plugin-permissions", "all")
+  expect(all.stdout).toMatch(/^svc_test_\w{49}\n$/)
+  expect(all.stderr).toMatch(/^This is key key_\S+ .*store id: default-test\n$/)
+  const [, id = ""] = /(key_\S+)\./.exec(all.stderr) ?? []
+  expect(yield* rowOf(id)).toMatchObject({ permissions: [], pluginPermissions })
+
+  const some = "btcpay.store.cancreateinvoice,btcpay.store.canviewinvoices,btcpay.store.cancreateinvoice"
+  const made = JSON.parse((yield* make("--json", "--plugin-permissions", some)).stdout)
+  const asked = ["btcpay.store.canviewinvoices", "btcpay.store.cancreateinvoice"]
+  expect(made).toMatchObject({ permissions: [], pluginPermissions: asked, storeId: "default-test" })
+  const rolled = JSON.parse((yield* tilld(["keys", "roll", made.id, "--json"])).stdout)
+  expect(rolled).toMatchObject({ permissions: [], pluginPermissions: asked, storeId: "default-test" })
+  expect((yield* tilld(["keys", "list"])).stdout).toContain(` ${asked.join()}\n`)
+  const { stdout: audit } = yield* tilld(["audit", "--json"])
+  expect(audit).toContain(JSON.stringify({ permissions: [], pluginPermissions: asked }).slice(1, -1))
+
+  const both = yield* make("--plugin-permissions", "all", "--permissions", "payments:read")
+  expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining("either for the API or for a shop plugin") })
+  const unknown = yield* make("--plugin-permissions", "btcpay.store.canviewinvoice")
+  expect(unknown).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("did you mean btcpay.store.canviewinvoices")
+  })
+  for (const name of ["btcpay.server.canviewusers", "unrestricted"]) {
+    expect(yield* make("--plugin-permissions", name)).toMatchObject({ code: 2, stdout: "" })
+  }
 })

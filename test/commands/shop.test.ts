@@ -45,7 +45,7 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
   expect(JSON.parse((yield* shop("--accent", "none")).stdout)).toEqual(rest)
   expect(JSON.parse((yield* shop("--frame-origin", "none")).stdout)).toEqual({ ...rest, frameOrigins: [] })
   expect((yield* tilld(["accounts", "shop"])).stdout).toBe(
-    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nminimum  none\ninvoices never repeat a reference\nframes   no site may show the checkout in a frame\n"
+    "name     Corner shop\naccent   tilld's own\nlogo     corner.svg\nwebsite  https://shop.example/help\ncontact  help@shop.example\ndays     of UTC, worth in USD\nminimum  none\ninvoices never repeat a reference\nplugins  off\nframes   no site may show the checkout in a frame\n"
   )
 
   const counted = yield* shop("--timezone", "Asia/Tokyo", "--currency", "eur", "--minimum-usd", "0.50")
@@ -54,6 +54,13 @@ liveTest("an account's checkout is shown, changed in part, and reset to its defa
     "days     of Asia/Tokyo, worth in EUR\nminimum  0.50 USD\n"
   )
 
+  expect(JSON.parse((yield* shop("--plugins", "on")).stdout)).toMatchObject({ plugins: "on" })
+  expect((yield* tilld(["accounts", "shop"])).stdout).toContain("plugins  of shops may connect\n")
+  expect(JSON.parse((yield* shop("--plugins", "off")).stdout)).not.toHaveProperty("plugins")
+  expect(yield* shop("--plugins", "yes")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--plugins must be on, or off")
+  })
   expect(yield* shop("--frame-origin", "https://shop.example/pay")).toMatchObject({
     code: 2,
     stdout: "",

@@ -29,6 +29,7 @@ const labels = {
   currency: "Currency",
   minimumUsd: "Least worth of a payment, USD",
   invoiceRefs: "References of invoices",
+  plugins: "Shop plugins",
   frameOrigins: "Sites that may embed it"
 }
 
@@ -137,6 +138,13 @@ const SettingsPage = ({ form, logoForm = blank("upload"), on = [], viewer }: Pag
             options={[
               ["", "each once"],
               ["repeat", "may repeat"]
+            ]}
+          />
+          <Select
+            name="plugins"
+            options={[
+              ["", "off"],
+              ["on", "on: they may connect, and use this account"]
             ]}
           />
         </PostForm>

@@ -27,6 +27,7 @@ export const accounts = [
     currency TEXT,
     minimum_usd TEXT,
     invoice_refs TEXT,
+    plugins TEXT,
     frame_origins TEXT NOT NULL
   ) STRICT, WITHOUT ROWID`,
 
@@ -38,6 +39,7 @@ export const accounts = [
   ) STRICT, WITHOUT ROWID`,
 
   // `per_minute`, `per_hour`: what the operator set; null: as configured. `lowered_*`: what an admin of the account set below.
+  // `plugin_permissions`: of a shop plugin's key, which has no others.
   `CREATE TABLE api_keys (
     id TEXT PRIMARY KEY,
     account_id TEXT NOT NULL REFERENCES accounts (id),
@@ -46,6 +48,7 @@ export const accounts = [
     hash BLOB NOT NULL UNIQUE,
     last_four TEXT NOT NULL,
     permissions TEXT NOT NULL,
+    plugin_permissions TEXT,
     ips TEXT,
     per_minute INTEGER CHECK (per_minute > 0),
     per_hour INTEGER CHECK (per_hour > 0),

@@ -37,7 +37,8 @@ const sizes = {
     `${onPages(`60 + ${octets(row, "url", "events", "plugin", "secret", "previous_secret", "account_id")}`)} + 60`,
   idempotent_responses: (row: string) =>
     `${onPages(`80 + ${octets(row, "body", "headers", "key", "account_id")}`)} + 50 + ${octets(row, "key", "account_id")}`,
-  api_keys: (row: string) => `290 + ${octets(row, "name", "permissions", "ips")} + 2 * ${octets(row, "account_id")}`,
+  api_keys: (row: string) =>
+    `290 + ${octets(row, "name", "permissions", "plugin_permissions", "ips")} + 2 * ${octets(row, "account_id")}`,
   people: (row: string) => `125 + ${octets(row, "name")} + 2 * ${octets(row, "account_id")}`,
   passkeys: (row: string) =>
     `${inKeyOrder(`110 + ${octets(row, "id", "name", "public_key")}`)} + ${inKeyOrder(`60 + ${octets(row, "id")}`)}`,
