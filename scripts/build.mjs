@@ -205,8 +205,8 @@ const assets = {
   target: ["chrome109", "firefox115", "safari16"],
   entryPoints: [
     ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/islands/main.ts`, out: room.toLowerCase() })),
-    ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() })),
-    { in: "src/Pages/documentation.css", out: "documents" }
+    { in: "src/Greenfield/islands/modal.ts", out: "modal" },
+    ...["Checkout", "Portal", "Documents"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() }))
   ],
   entryNames: "[name]-[hash]",
   minify: true,

@@ -9,6 +9,7 @@ import { Rpc } from "./Chains/rpc/Rpc.ts"
 import { Chains } from "./Chains.ts"
 import { EventStreams } from "./Events/EventStreams.ts"
 import { Outbox } from "./Events/Outbox.ts"
+import { pluginEventsLayer } from "./Greenfield/readInvoice.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
@@ -52,6 +53,7 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(
       Layer.mergeAll(Layer.provideMerge(Outbox.layer, DeliveryBell.layer), DeliveryClient.layer, SigningKeys.layer)
     ),
+    Layer.provide(pluginEventsLayer),
     Layer.provideMerge(TargetGuard.layer),
     Layer.provideMerge(Resolver.layer),
     Layer.provideMerge(
@@ -90,6 +92,7 @@ export const repairLayer = (settings: SettingsShape) =>
     Layer.provideMerge(Networks.layer),
     Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, Rpc.layer)),
     Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
+    Layer.provide(pluginEventsLayer),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )

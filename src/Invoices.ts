@@ -37,7 +37,7 @@ import * as PaymentsRepo from "./Payments/PaymentsRepo.ts"
 import { type CreateError, Payments, payableOn } from "./Payments.ts"
 import { Prices } from "./Quotes/Prices.ts"
 import { decimalProblems, offProblems, Quotes } from "./Quotes.ts"
-import { Settings } from "./Settings.ts"
+import { Settings, type SettingsShape } from "./Settings.ts"
 import { type CommitWith, type Db, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import { Webhooks } from "./Webhooks.ts"
@@ -67,6 +67,13 @@ export interface PricedChoice extends Chosen {
   /** What a transfer costs the payer, a decimal in the invoice's currency; undefined where that is not known. */
   readonly fee: string | undefined
 }
+
+/** All that can be paid in, in the order of the configuration. */
+export const choicesIn = ({ chains }: Pick<SettingsShape, "chains">, mode: Mode): ReadonlyArray<PaymentChoice> =>
+  chains
+    .filter((network) => network.mode === mode)
+    .flatMap(payableOn)
+    .map(choiceName)
 
 /** How often the worker looks for invoices that have ended without a choice, at least. */
 const interval = "30 seconds"
@@ -120,12 +127,6 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       const webhooks = yield* Webhooks
       const heartbeat = (yield* Workers).worker("invoices", interval)
 
-      const choicesIn = (mode: Mode): ReadonlyArray<PaymentChoice> =>
-        settings.chains
-          .filter((network) => network.mode === mode)
-          .flatMap(payableOn)
-          .map(choiceName)
-
       const withPayments = (db: Db, invoice: Invoice) =>
         Effect.map(PaymentsRepo.ofInvoice(db, invoice.id), (all): InvoiceWithPayments => ({ invoice, payments: all }))
 
@@ -138,7 +139,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
         { mode }: Owner,
         { currencies, price, webhookUrl }: CreateInvoice
       ) {
-        const offered = choicesIn(mode)
+        const offered = choicesIn(settings, mode)
         const wrongPrice = decimalProblems("price.amount", price.amount, price.currency)
         const none =
           offered.length === 0 ? [{ path: "currencies", message: `no chain is configured for ${mode} keys` }] : []
@@ -176,9 +177,9 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       })
 
       const draftOf = ({ account, mode }: Owner, request: CreateInvoice, now: number): Draft => ({
-        ...{ id: newInvoiceId(now), checkoutToken: newCheckoutToken(now), status: "open", createdAt: now },
+        ...{ id: request.id ?? newInvoiceId(now), checkoutToken: newCheckoutToken(now), status: "open", createdAt: now },
         ...{ account, mode, merchantRef: request.merchantRef, price: request.price },
-        choices: request.currencies ?? choicesIn(mode),
+        choices: request.currencies ?? choicesIn(settings, mode),
         expiresAt: now + (request.expiresIn ?? paymentDefaults.expiresIn) * 1000,
         metadata: request.metadata ?? paymentDefaults.metadata,
         redirectUrl: request.redirectUrl,
@@ -186,9 +187,9 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
         language: request.language
       })
 
-      const store = Effect.fnUntraced(function* (owner: Owner, draft: Draft) {
+      const store = Effect.fnUntraced(function* (owner: Owner, draft: Draft, repeatsRef = false) {
         const { createdAt, merchantRef, price } = draft
-        if (merchantRef !== undefined) yield* refuseRepeated(owner, merchantRef)
+        if (merchantRef !== undefined && !repeatsRef) yield* refuseRepeated(owner, merchantRef)
         yield* keepWithin(owner, settings.accounts.quotaBytes)
         yield* refuseTooLittle(owner, price)
         const invoice = yield* Repo.insert(draft)
@@ -213,7 +214,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
             : yield* Effect.catchTag(prepare(owner, draft, chosenBy(only)), "ChoiceUnpriced", () => Effect.void)
         return yield* writer.write(
           Effect.gen(function* () {
-            const invoice = yield* store(owner, draft)
+            const invoice = yield* store(owner, draft, request.repeatsRef)
             if (choice !== undefined) yield* make(owner, invoice, choice, draft.createdAt)
             const made = (yield* found(yield* Tx, owner, draft.id)) ?? { invoice, payments: [] }
             yield* alsoCommit(made)

@@ -47,7 +47,7 @@ const failed = (room: AssetRoom, cause: Cause.Cause<StoreUnavailable>, { method,
  * Evaluated once for all, when it is first asked for, in a fiber of its own: the client who asks first may leave meanwhile.
  * `Effect.cached` would give the interruption of that client's fiber to every later one.
  */
-const once = <A, R>(evaluated: Effect.Effect<A, never, R>): Effect.Effect<Effect.Effect<A>, never, R> =>
+export const evaluatedOnce = <A, R>(evaluated: Effect.Effect<A, never, R>): Effect.Effect<Effect.Effect<A>, never, R> =>
   Effect.map(Effect.runtime<R>(), (runtime) => {
     let fiber: Fiber.RuntimeFiber<A> | undefined
     return Effect.suspend(() => {
@@ -58,7 +58,7 @@ const once = <A, R>(evaluated: Effect.Effect<A, never, R>): Effect.Effect<Effect
 
 /** Made once for all requests: there are too many of them. */
 const overloadedPage = (room: AssetRoom): Effect.Effect<Effect.Effect<HttpReply>> =>
-  once(
+  evaluatedOnce(
     Effect.map(errorPages, ({ errorPage }) => {
       const text = "Too many people are asking at the same time. Nothing was done. Try again in a few seconds."
       const { headers } = overloaded
@@ -69,7 +69,7 @@ const overloadedPage = (room: AssetRoom): Effect.Effect<Effect.Effect<HttpReply>
 
 const lazily = <R>({ load, prefix, room }: LazyRoom<R>) =>
   Effect.gen(function* () {
-    const respond = yield* once(Effect.flatten(Effect.promise(load)))
+    const respond = yield* evaluatedOnce(Effect.flatten(Effect.promise(load)))
     const context = yield* Effect.context<R>()
     const page: Page = {
       route: { path: `${prefix}/*`, operations: methods },

@@ -18,6 +18,7 @@ import {
   nativeToken,
   offText,
   PaymentCurrency,
+  type PriceCurrency,
   type Token,
   tokenChains
 } from "./Domain/Currency.ts"
@@ -241,14 +242,14 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
      */
     readonly priceIn: (
       mode: Mode,
-      price: { readonly amount: string; readonly currency: Fiat },
+      price: { readonly amount: string; readonly currency: PriceCurrency },
       token: { readonly currency: PaymentCurrency; readonly chain: ChainName }
     ) => Effect.Effect<{ readonly quote: QuoteObject; readonly units: bigint }, RateUnavailable>
     /** What a transfer of a token costs its sender, a decimal in a fiat currency, rounded up. */
     readonly feeOf: (
       mode: Mode,
       token: { readonly currency: PaymentCurrency; readonly chain: ChainName },
-      fiat: Fiat
+      fiat: PriceCurrency
     ) => Effect.Effect<string, RateUnavailable>
     /** Stores a quote in the transaction of its payment, made at `now`, Unix milliseconds. */
     readonly keep: (owner: Owner, quote: QuoteObject, now: number) => Effect.Effect<void, StoreUnavailable, Tx>
@@ -365,7 +366,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
 
       const priceIn = Effect.fnUntraced(function* (
         mode: Mode,
-        { amount, currency: fiat }: { readonly amount: string; readonly currency: Fiat },
+        { amount, currency: fiat }: { readonly amount: string; readonly currency: PriceCurrency },
         { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName }
       ) {
         const rate = yield* rateIn(fiat, currency)
@@ -386,7 +387,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       const feeOf = (
         mode: Mode,
         { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName },
-        fiat: Fiat
+        fiat: PriceCurrency
       ) =>
         Effect.map(networkFee(mode, { fromCurrency: currency, toCurrency: fiat, amount: "1" }, chain), (fee) =>
           formatUnits(fee, decimalsOf[fiat])

@@ -9,12 +9,12 @@ import { clientAddressOf, networkOf } from "./Http/clientAddress.ts"
 import { type ListenAddress, serveHttp } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
-import { makeRespond } from "./Http/respond.ts"
+import { makeRespond, type Respond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { makeWithoutKey } from "./Http/withoutKey.ts"
 import { invoiceHandlers } from "./Invoices/Http.ts"
 import { inRanges } from "./lib/IpRange.ts"
-import { makePages } from "./Pages.ts"
+import { evaluatedOnce, makePages } from "./Pages.ts"
 import { exceptionHandlers, refundHandlers } from "./Payments/decisions/Http.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
 import { quoteHandlers } from "./Quotes/Http.ts"
@@ -62,12 +62,27 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         { prefix: "/pay", room: "checkout", load: async () => (await import("./Checkout.ts")).makeCheckout },
         { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal },
         { prefix: "/docs", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeDocs },
+        ...["/i", "/invoice", "/invoices", "/modal"].map((prefix) => ({
+          ...{ prefix, room: "checkout" as const },
+          load: async () => (await import("./Greenfield/pages.ts")).makePluginPages
+        })),
         { prefix: "/guide", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeGuide }
       ])
       const observe = yield* observeRequests
       const { note } = yield* RequestLog
       const router = makeRouter(Api, handlers)
-      const respond = yield* makeRespond(router, observe, yield* makeWithoutKey(), pages, note)
+      const withoutKey = yield* makeWithoutKey()
+      const own = yield* makeRespond(router, observe, withoutKey, pages, note)
+      const plugins = yield* evaluatedOnce(
+        Effect.flatMap(
+          Effect.promise(() => import("./Greenfield.ts")),
+          ({ makeGreenfield }) => makeGreenfield(own, observe, withoutKey, note)
+        )
+      )
+      const respond: Respond = (request, ...rest) =>
+        request.url?.startsWith("/api/v1/") === true
+          ? Effect.flatMap(plugins, (answer) => answer(request, ...rest))
+          : own(request, ...rest)
       const isProxy = inRanges(server.trustedProxies)
       const clientAddress = clientAddressOf(server.trustedProxies)
       const clientOf = (request: IncomingMessage) => networkOf(clientAddress(request))

@@ -19,6 +19,7 @@ const rooms = [
   "Collect",
   "Control",
   "Doctor",
+  "Greenfield",
   "Pages",
   "Documents",
   "Admin",

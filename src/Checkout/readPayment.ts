@@ -10,7 +10,7 @@ import { scan } from "../Chains/ledger/LedgerRepo.ts"
 import { Chains } from "../Chains.ts"
 import { required } from "../Domain/Amount.ts"
 import type { ChainName, Mode } from "../Domain/Chain.ts"
-import { Fiat } from "../Domain/Currency.ts"
+import { Fiat, type PriceCurrency } from "../Domain/Currency.ts"
 import { CheckoutToken } from "../Domain/Ids.ts"
 import type { Invoice } from "../Domain/Invoice.ts"
 import type { Payment } from "../Domain/Payment.ts"
@@ -59,10 +59,10 @@ export const confirmationsOf = (
 const dataVersion = (reader: Db) =>
   Effect.map(reader.get<{ data_version: number }>("PRAGMA data_version"), (row) => row?.data_version ?? 0)
 
-/** An amount of fiat money, a decimal. */
+/** An amount of fiat money, or of the token that a price is in; a decimal. */
 export interface Worth {
   readonly amount: string
-  readonly currency: Fiat
+  readonly currency: PriceCurrency
 }
 
 /** An invoice that nobody chose for yet. */

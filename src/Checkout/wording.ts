@@ -28,8 +28,10 @@ export const amountText = (units: bigint, decimals: number, currency: string, la
 }
 
 /** Money of a fiat currency, with its symbol; `amount` is a decimal. */
-export const fiatText = (amount: string, currency: Fiat, language: Language): string =>
-  new Intl.NumberFormat(language, { style: "currency", currency }).format(amount as `${number}`)
+export const fiatText = (amount: string, currency: PriceCurrency, language: Language): string =>
+  isToken(currency)
+    ? `${new Intl.NumberFormat(language, { maximumFractionDigits: 18 }).format(amount as `${number}`)}\u00a0${currency}`
+    : new Intl.NumberFormat(language, { style: "currency", currency }).format(amount as `${number}`)
 
 /** The share of a decimal amount that `part` has of `whole`, rounded down at its 18th decimal. */
 export const shareOf = (amount: string, part: bigint, whole: bigint): string =>

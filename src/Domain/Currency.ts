@@ -65,6 +65,10 @@ export type Token = typeof Token.Type
 export const PaymentCurrency = Schema.Literal("ETH", "USDC", "USDT", "DAI", "WBTC")
 export type PaymentCurrency = typeof PaymentCurrency.Type
 
+/** What a price can be in: shop plugins price in tokens too. */
+export const PriceCurrency = Schema.Literal(...Fiat.literals, ...PaymentCurrency.literals)
+export type PriceCurrency = typeof PriceCurrency.Type
+
 /** The tokens that are ERC-20 contracts. */
 export const Erc20 = Schema.Literal("USDC", "USDT", "DAI", "WBTC")
 export type Erc20 = typeof Erc20.Type

@@ -120,3 +120,6 @@ export const plannedRefundId = (exception: string, ordinal: number): RefundId =>
 
 /** The id of an exception at an address. Derived as well, so that it is the same in a restored database. */
 export const exceptionId = (address: string, key: string): string => `exc_${derived(address, key)}`
+
+/** Whoever has it may say where the money of a plugin's refund goes. */
+export const newPullPaymentId = (): string => `pull_${randomToken()}`

@@ -6,7 +6,7 @@ import { Data, Schema } from "effect"
 import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, type Mode } from "./Chain.ts"
-import { type Fiat, PaymentCurrency } from "./Currency.ts"
+import { PaymentCurrency, type PriceCurrency } from "./Currency.ts"
 import type { AccountId, CheckoutToken, InvoiceId, PaymentId } from "./Ids.ts"
 import { InvoicePrice, type Payment, PaymentObject, type PricedInvoice } from "./Payment.ts"
 
@@ -65,7 +65,11 @@ export interface Invoice extends PricedInvoice {
 
 /** What a request for an invoice has where it does not say: of the payments' defaults. */
 export interface CreateInvoice {
-  readonly price: { readonly amount: string; readonly currency: Fiat }
+  /** Drawn unless given. */
+  readonly id?: InvoiceId
+  /** Whether another invoice may have the reference, whatever the account says. */
+  readonly repeatsRef?: true
+  readonly price: { readonly amount: string; readonly currency: PriceCurrency }
   readonly merchantRef?: string | undefined
   /** All that can be paid in where absent. */
   readonly currencies?: ReadonlyArray<PaymentChoice> | undefined

@@ -1,7 +1,7 @@
 import { Data, Duration, Schema } from "effect"
 import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { ChainName, type Mode } from "./Chain.ts"
-import { decimalsOf, Fiat, PaymentCurrency } from "./Currency.ts"
+import { decimalsOf, PaymentCurrency, PriceCurrency } from "./Currency.ts"
 import type { AccountId, CheckoutToken, InvoiceId, PaymentId, QuoteId } from "./Ids.ts"
 
 export const PaymentStatus = Schema.Literal("pending", "detecting", "confirmed", "expired", "failed")
@@ -32,7 +32,7 @@ export interface PricedInvoice {
   /** The secret in the address of its page: never logged. */
   readonly checkoutToken: CheckoutToken
   readonly merchantRef: string | undefined
-  readonly price: { readonly amount: string; readonly currency: Fiat }
+  readonly price: { readonly amount: string; readonly currency: PriceCurrency }
 }
 
 /** A payment as the store keeps it. Amounts in base units, times in Unix milliseconds. */
@@ -114,8 +114,8 @@ const baseUnits = (description: string, pattern: string) =>
 /** The price of an invoice. */
 export const InvoicePrice = Schema.Struct({
   amount: text("A decimal.", { pattern: "^(0|[1-9][0-9]*)(\\.[0-9]+)?$" }),
-  currency: Fiat.annotations({ description: "The currency of the price." })
-}).annotations({ identifier: "Price", description: "An amount of fiat money." })
+  currency: PriceCurrency.annotations({ description: "The currency of the price: fiat money, or a token where a shop plugin made the invoice." })
+}).annotations({ identifier: "Price", description: "What is to be paid." })
 
 /** The payment object of the API and of every event. Fields that do not apply yet are absent, never null. */
 export const PaymentObject = Schema.Struct({

@@ -12,7 +12,7 @@ import { shownPrefix } from "../Auth/keyFormat.ts"
 import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
-import type { ApiKey } from "../Domain/ApiKey.ts"
+import { type ApiKey, isPluginKey } from "../Domain/ApiKey.ts"
 import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
@@ -62,6 +62,11 @@ const methodNotAllowed = (route: Route) => {
 /** The scope of an idempotency key: a method and a path with its ids. */
 const scopeOf = (method: string, { path }: Route, params: Readonly<Record<string, string>>): string =>
   `${method} ${path.replace(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] ?? ""))}`
+
+const forPlugins = new ApiError({
+  code: "FORBIDDEN",
+  message: "This key is for shop plugins, which send it to /api/v1: make one for this API in the portal, under Keys (/portal)."
+})
 
 const storeUnavailable = new ApiError({
   code: "STORE_UNAVAILABLE",
@@ -163,6 +168,20 @@ export type Respond = (
   hold?: Hold
 ) => Effect.Effect<HttpReply>
 
+/** How an API is spoken: where a request has its key, which keys it takes, and how its errors are written. */
+export interface Dialect {
+  readonly keyOf: (request: IncomingMessage) => string | undefined
+  /** Fails for a key of another API. An `Either`, unless the store has to be asked. */
+  readonly admit: (key: ApiKey) => Effect.Effect<ApiKey, ApiError | StoreUnavailable>
+  readonly errorReply: (error: ApiError, requestId: string) => HttpReply
+}
+
+const ownDialect: Dialect = {
+  keyOf: (request) => headerOf(request, "x-api-key"),
+  admit: (key) => (isPluginKey(key) ? Either.left(forPlugins) : Either.right(key)),
+  errorReply
+}
+
 /**
  * Makes the function that replies. `withoutKey` schedules requests without an accepted key; `pages` answer their own
  * paths; `note` logs authenticated requests.
@@ -172,7 +191,8 @@ export const makeRespond = Effect.fnUntraced(function* (
   observe: Observe = () => {},
   withoutKey?: WithoutKey,
   pages: Pages = () => undefined,
-  note: NoteRequest = () => {}
+  note: NoteRequest = () => {},
+  dialect: Dialect = ownDialect
 ) {
   const authenticate = yield* makeAuthenticate
   const limits = yield* RateLimits
@@ -190,7 +210,7 @@ export const makeRespond = Effect.fnUntraced(function* (
   const delayFailure = (request: IncomingMessage, requestId: string, error: ApiError, hold: Hold) =>
     Effect.gen(function* () {
       const network = networkOf(clientAddress(request))
-      const presented = headerOf(request, "x-api-key")
+      const presented = dialect.keyOf(request)
       if (presented !== undefined && error.code === "UNAUTHORIZED") {
         const about = { prefix: shownPrefix(presented), network, requestId }
         yield* refusedKeys.write(network, Effect.annotateLogs(Effect.logWarning("an API key was refused"), about))
@@ -206,7 +226,7 @@ export const makeRespond = Effect.fnUntraced(function* (
   // up its rate limit.
   const authenticated = (request: IncomingMessage, requestId: string, hold: Hold) =>
     authenticate(
-      headerOf(request, "x-api-key"),
+      dialect.keyOf(request),
       () => clientAddress(request),
       (error) => {
         const failed = delayFailure(request, requestId, error, hold)
@@ -310,7 +330,8 @@ export const makeRespond = Effect.fnUntraced(function* (
     const authentication = route.isPublic ? Either.right(undefined) : authenticated(request, requestId, hold)
     return whenChecked(authentication, (key) => {
       findings.key = key
-      return whenChecked(allowed(request, route, key, findings, hold), (operation) => {
+      const admitted = key === undefined ? Either.right(key) : dialect.admit(key)
+      return whenChecked(whenChecked(admitted, () => allowed(request, route, key, findings, hold)), (operation) => {
         if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
         return Effect.flatMap(body, (received) =>
           whenChecked(parseBody(request.headers, received), (payload) => {
@@ -324,17 +345,17 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   const replyTo = (cause: Cause.Cause<ApiError | StoreUnavailable>, request: IncomingMessage, requestId: string) => {
     const error = Option.getOrUndefined(Cause.failureOption(cause))
-    if (error instanceof ApiError) return Effect.succeed(errorReply(error, requestId))
+    if (error instanceof ApiError) return Effect.succeed(dialect.errorReply(error, requestId))
     if (error instanceof StoreUnavailable) {
       const line = Effect.annotateLogs(Effect.logError(error.message), { requestId })
-      return Effect.as(storeErrors.write("", line), errorReply(storeUnavailable, requestId))
+      return Effect.as(storeErrors.write("", line), dialect.errorReply(storeUnavailable, requestId))
     }
     // The handler was interrupted: the server is shutting down, and `requests.ts` replies with 503.
     if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
     const [path] = targetOf(request)
     return Effect.logError("a request failed", cause).pipe(
       Effect.annotateLogs({ requestId, method: request.method, path }),
-      Effect.as(errorReply(internal, requestId))
+      Effect.as(dialect.errorReply(internal, requestId))
     )
   }
 

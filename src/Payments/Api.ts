@@ -4,7 +4,7 @@ import { CurrentKey, endpointsFor, keyedGroup, RequiredPermission } from "../Aut
 import { toChecksummed } from "../Domain/Address.ts"
 import { BaseUnits } from "../Domain/Amount.ts"
 import { withStatus } from "../Domain/ApiError.ts"
-import { ChainName } from "../Domain/Chain.ts"
+import { ChainName, type Mode } from "../Domain/Chain.ts"
 import { Fiat, PaymentCurrency } from "../Domain/Currency.ts"
 import { AccountedPayment } from "../Domain/Event.ts"
 import { Metadata, MetadataChange } from "../Domain/Metadata.ts"
@@ -90,16 +90,17 @@ export const ExpiresInField = must(expiryRule, Schema.Number.pipe(Schema.int(), 
 const isLocalhost = (url: URL): boolean =>
   url.hostname === "localhost" || url.hostname.endsWith(".localhost") || ["127.0.0.1", "[::1]"].includes(url.hostname)
 
+/** Where a customer may be led after paying. */
+export const isRedirectUrl = (text: string, mode: Mode): boolean => {
+  const url = parseUrl(text)
+  if (url === undefined) return false
+  return url.protocol === "https:" || (url.protocol === "http:" && mode === "test" && isLocalhost(url))
+}
+
 export const RedirectUrlField = must(
   `be an https URL of at most ${maxUrlLength} characters, without user info; http is possible on localhost with a test key`,
   Schema.String.pipe(
-    Schema.filterEffect((text) =>
-      Effect.map(CurrentKey, ({ mode }) => {
-        const url = parseUrl(text)
-        if (url === undefined) return false
-        return url.protocol === "https:" || (url.protocol === "http:" && mode === "test" && isLocalhost(url))
-      })
-    )
+    Schema.filterEffect((text) => Effect.map(CurrentKey, ({ mode }) => isRedirectUrl(text, mode)))
   ),
   { about: "Where the customer goes after paying", json: { format: "uri", maxLength: maxUrlLength }, log: "hidden" }
 )

@@ -122,8 +122,10 @@ export const setStatus = Effect.fnUntraced(function* (
   const tx = yield* Tx
   const invoice: Invoice = { ...before, status, changes: before.changes + 1 }
   yield* tx.run("UPDATE invoices SET status = ?, changes = ? WHERE id = ?", [status, invoice.changes, invoice.id])
-  if (status === "open") return
-  yield* outbox.publishInvoice({ invoice, payments: yield* Payments.ofInvoice(tx, invoice.id) }, at)
+  if (status !== "open") {
+    yield* outbox.publishInvoice({ invoice, payments: yield* Payments.ofInvoice(tx, invoice.id) }, at)
+  }
+  yield* outbox.tellPlugins(invoice.id, at)
 })
 
 /** Brings an invoice to the status that its payments give it at `at`, Unix milliseconds. */

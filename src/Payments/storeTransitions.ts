@@ -118,7 +118,10 @@ export const storeTransitions = Effect.fnUntraced(function* (
   }
   if (isUpdated) yield* publishState(outbox, after, at, "payment.updated", { isDecision: true })
   if (stand !== undefined) yield* reportExceptions(outbox, after, at)
-  if (after.invoice !== undefined && after.status !== payment.status) yield* followPayment(outbox, after.invoice.id, at)
+  if (after.invoice !== undefined) {
+    if (after.status !== payment.status) yield* followPayment(outbox, after.invoice.id, at)
+    yield* outbox.tellPlugins(after.invoice.id, at)
+  }
   return { after, opened }
 })
 

@@ -6,6 +6,7 @@ import { answerTo } from "../Control/operationAnswer.ts"
 import type { ServicesFor } from "../Control/operations.ts"
 import { ControlUnusable } from "../Control/socketProtocol.ts"
 import { Outbox } from "../Events/Outbox.ts"
+import { pluginEventsLayer } from "../Greenfield/readInvoice.ts"
 import type { AnyOperation, Needs } from "../Operations/operation.ts"
 import { refuseLost, refuseMissingFolder } from "../Payments/addresses/IndexMark.ts"
 import { notedJumps } from "../Payments/addresses/numbering.ts"
@@ -26,6 +27,7 @@ const storeLayer = (settings: SettingsShape) =>
     Layer.provideMerge(
       Layer.mergeAll(Accounts.layer, Keys.layer, Layer.provideMerge(Outbox.layer, DeliveryBell.layer), notedJumps)
     ),
+    Layer.provide(pluginEventsLayer),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))
   )

@@ -25,7 +25,7 @@ const isFramed = window.parent !== window
 
 /** Only origins that the shop has named can frame the page, and they get nothing but a status. */
 const tellShop = ({ dataset: { state = "" } }: HTMLElement): void => {
-  if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[state] }, "*")
+  if (isFramed) window.parent.postMessage({ tilld: "checkout", status: statuses[state], state }, "*")
 }
 
 /** The Escape key closes the checkout over a shop's page also while the checkout has the focus. */

@@ -351,5 +351,21 @@ export const ledger = [
     PRIMARY KEY (refund_id, place),
     CHECK ((tx_hash IS NULL) <> (block_number IS NULL))
   ) STRICT, WITHOUT ROWID`,
-  "CREATE INDEX refund_parts_exception ON refund_parts (exception_id) WHERE exception_id IS NOT NULL"
+  "CREATE INDEX refund_parts_exception ON refund_parts (exception_id) WHERE exception_id IS NOT NULL",
+
+  // What shop plugins want sent back, before the customer has said to which address: then it has a refund.
+  `CREATE TABLE pull_payments (
+    id TEXT PRIMARY KEY,
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    payment_id TEXT NOT NULL REFERENCES payments (id),
+    name TEXT NOT NULL,
+    description TEXT NOT NULL,
+    amount TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    units TEXT NOT NULL CHECK (units NOT GLOB '*[^0-9]*' AND units GLOB '[1-9]*'),
+    created_at INTEGER NOT NULL,
+    refund_id TEXT REFERENCES refunds (id)
+  ) STRICT, WITHOUT ROWID`,
+  "CREATE INDEX pull_payments_payment ON pull_payments (payment_id)"
 ]

@@ -82,6 +82,22 @@ export const payments = [
   "CREATE INDEX invoices_ref ON invoices (account_id, mode, merchant_ref) WHERE merchant_ref IS NOT NULL",
   "CREATE INDEX invoices_open ON invoices (expires_at) WHERE status = 'open'",
 
+  // Of the invoices that shop plugins made: `asked`, what they are given back, and `told`, what they know, both JSON.
+  // `awaiting`: a transfer that came too late may still become certain.
+  `CREATE TABLE plugin_invoices (
+    invoice_id TEXT PRIMARY KEY REFERENCES invoices (id),
+    account_id TEXT NOT NULL,
+    mode TEXT NOT NULL CHECK (mode IN ('live', 'test')),
+    order_id TEXT,
+    asked TEXT NOT NULL CHECK (json_valid(asked)),
+    told TEXT CHECK (json_valid(told)),
+    awaiting INTEGER NOT NULL DEFAULT 0 CHECK (awaiting IN (0, 1)),
+    created_at INTEGER NOT NULL
+  ) STRICT`,
+  "CREATE INDEX plugin_invoices_list ON plugin_invoices (account_id, mode, created_at)",
+  "CREATE INDEX plugin_invoices_order ON plugin_invoices (account_id, mode, order_id) WHERE order_id IS NOT NULL",
+  "CREATE INDEX plugin_invoices_awaiting ON plugin_invoices (created_at) WHERE awaiting = 1",
+
   // `token`: null for the chain's own coin. `due_at`: the due time by the chain's clock, where the machine's clock
   // was behind that when the payment was created; else the payment is due at `expires_at`. `settle_grace`
   // (milliseconds) and `tolerance_bps`: as configured when it was created. `floor`: what is less is not credited by itself. `checkout_token`: its holder sees the

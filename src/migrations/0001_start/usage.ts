@@ -27,6 +27,9 @@ const sizes = {
   invoices: (row: string) =>
     `${onPages(`260 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "choices")}`)}
       + 260 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref")}`,
+  plugin_invoices: (row: string) =>
+    `${onPages(`300 + ${octets(row, "asked", "order_id", "account_id")}`)} + 300 + 2 * ${octets(row, "account_id", "order_id")}`,
+  pull_payments: (row: string) => inKeyOrder(`250 + ${octets(row, "name", "description", "account_id")}`),
   metadata_terms: (row: string) => `70 + ${octets(row, "account_id", "key", "value")}`,
   events: (row: string) =>
     `${onPages(`98 + ${octets(row, "body", "account_id")}`)} + 126 + ${octets(row, "account_id")}`,

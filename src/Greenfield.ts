@@ -1,0 +1,49 @@
+/**
+ * The API of shop plugins: the part of BTCPay Server's Greenfield API v1 that plugins for shop systems and SDKs call, so that they
+ * work unchanged. A store is an account in one mode. Loaded with the first request below `/api/v1`.
+ */
+import { Effect, Either } from "effect"
+import { shopOf } from "./Auth/shops.ts"
+import { ApiError } from "./Domain/ApiError.ts"
+import { isPluginKey } from "./Domain/ApiKey.ts"
+import { pluginErrorReply } from "./Greenfield/errors.ts"
+import { invoiceOperations } from "./Greenfield/invoices.ts"
+import { routerOf, tokenOf } from "./Greenfield/operations.ts"
+import { storeOperations } from "./Greenfield/stores.ts"
+import type { NoteRequest } from "./Http/RequestLog.ts"
+import type { Observe } from "./Http/requestMetrics.ts"
+import { type Dialect, makeRespond, type Respond } from "./Http/respond.ts"
+import type { WithoutKey } from "./Http/withoutKey.ts"
+import { anyRow, Reader } from "./Sql.ts"
+
+/** A key of the own API, or of an account that has not turned plugins on. */
+const nothingHere = new ApiError({
+  code: "NOT_FOUND",
+  message: "There is nothing here for this key: tilld accounts shop --plugins on, and a key made for a shop plugin."
+})
+
+/** Answers the requests below `/api/v1`. While no account has turned plugins on, `own` answers: there is no such path. */
+export const makeGreenfield = Effect.fnUntraced(function* (
+  own: Respond,
+  observe: Observe,
+  withoutKey: WithoutKey,
+  note: NoteRequest
+) {
+  const reader = yield* Reader
+  const operations = [...(yield* storeOperations), ...(yield* invoiceOperations)]
+  const dialect: Dialect = {
+    keyOf: ({ headers }) => tokenOf(headers),
+    admit: (key) =>
+      isPluginKey(key)
+        ? Effect.flatMap(shopOf(reader, key.account), ({ plugins }) =>
+            plugins === "on" ? Either.right(key) : Either.left(nothingHere)
+          )
+        : Either.left(nothingHere),
+    errorReply: pluginErrorReply
+  }
+  const answer = yield* makeRespond(routerOf(operations), observe, withoutKey, undefined, note, dialect)
+  // A store that cannot be read is answered as such.
+  const isOn = Effect.orElseSucceed(anyRow(reader, "SELECT 1 FROM shops WHERE plugins = 'on'"), () => true)
+  const respond: Respond = (...request) => Effect.flatMap(isOn, (on) => (on ? answer : own)(...request))
+  return respond
+})

@@ -1,0 +1,40 @@
+/** How the API of shop plugins words a refusal: one error `{code, message}`, or a list of fields with 422. */
+import { ApiError, type ErrorCode, statusOf } from "../Domain/ApiError.ts"
+import type { HttpReply } from "../Http/HttpReply.ts"
+
+/** Where the words of this API differ from those of the own one. */
+interface Said {
+  readonly status?: number
+  readonly code: string
+  readonly missingPermission?: string
+}
+
+class Details {
+  constructor(readonly said: Said) {}
+}
+
+/** A refusal in this API's own words. @param as what it is in the own API: its status, unless `said` has one */
+export const refusal = (as: ErrorCode, said: Said, message: string) =>
+  new ApiError({ code: as, message, details: new Details(said) })
+
+export const notFound = (what: "invoice" | "webhook" | "paymentmethod") =>
+  refusal("NOT_FOUND", { code: `${what}-not-found` }, `There is no such ${what} in this store: check its id.`)
+
+export const missingPermission = (permission: string) =>
+  refusal(
+    "FORBIDDEN",
+    { code: "missing-permission", missingPermission: permission },
+    `The key lacks ${permission} for this store: pair the plugin again, or make a key that has it.`
+  )
+
+const codes: Partial<Record<ErrorCode, string>> = { UNAUTHORIZED: "unauthenticated" }
+
+const named = (code: ErrorCode): string => codes[code] ?? code.toLowerCase().replaceAll("_", "-")
+
+/** An error as this API writes it. */
+export const pluginErrorReply = ({ code, details, headers = {}, message }: ApiError): HttpReply => {
+  if (code === "VALIDATION_ERROR") return { status: 422, headers, text: JSON.stringify(details) }
+  const said: Said = details instanceof Details ? details.said : { code: named(code) }
+  const { status = statusOf[code], ...shown } = said
+  return { status, headers, text: JSON.stringify({ ...shown, message }) }
+}

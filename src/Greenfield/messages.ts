@@ -1,0 +1,72 @@
+/**
+ * What is told of an invoice, by what was told before: pure. Each transfer is told once when it is received and once when it
+ * is settled, each status once, in the order in which plugins take them. A reorg takes back what was told without a word; what
+ * is mined again is told again.
+ */
+import type { PluginEventKind } from "../Domain/Webhook.ts"
+import type { Standing, Transfer } from "./status.ts"
+
+/** What an invoice's plugins know, as the store keeps it. */
+export interface Told {
+  readonly status: Standing["status"]
+  /** Transfers by id. */
+  readonly transfers: Readonly<Record<string, Transfer["status"]>>
+  /** The number of messages so far, and the time of the last, Unix milliseconds: it never falls. */
+  readonly count: number
+  readonly at: number
+}
+
+/** A message, with what it says beside the invoice. */
+export interface Message {
+  readonly kind: PluginEventKind
+  readonly transfer?: Transfer
+  readonly flags: Readonly<Record<string, boolean>>
+}
+
+const ofStatus = ({ additional, status }: Standing): ReadonlyArray<Message> => {
+  const overPaid = additional === "PaidOver"
+  switch (status) {
+    case "New":
+      return []
+    case "Processing":
+      return [{ kind: "InvoiceProcessing", flags: { overPaid } }]
+    case "Settled":
+      return [{ kind: "InvoiceSettled", flags: { manuallyMarked: additional === "Marked", overPaid } }]
+    case "Expired":
+      return [{ kind: "InvoiceExpired", flags: { partiallyPaid: additional !== "None" } }]
+    case "Invalid":
+      return [{ kind: "InvoiceInvalid", flags: { manuallyMarked: additional === "Marked" } }]
+  }
+}
+
+/** What is to be told now; `told` is undefined for a new invoice. */
+export const messagesOf = (told: Told | undefined, now: Standing): ReadonlyArray<Message> => {
+  const { additional, status, transfers } = now
+  const known = told?.transfers ?? {}
+  const flags = { afterExpiration: status === "Expired" }
+  const received = transfers.filter(({ id }) => known[id] === undefined)
+  const settled = transfers.filter((one) => one.status === "Settled" && known[one.id] !== "Settled")
+  const isNew = told !== undefined && status !== told.status
+  // A payment can be confirmed by the scan that sees it: a shop makes its order at the message before the last.
+  const isSkipped = isNew && status === "Settled" && additional !== "Marked" && told.status === "New"
+  return [
+    ...(told === undefined ? [{ kind: "InvoiceCreated", flags: {} } as const] : []),
+    ...received.map((transfer) => ({ kind: "InvoiceReceivedPayment", transfer, flags }) as const),
+    ...(isSkipped ? ofStatus({ ...now, status: "Processing" }) : []),
+    ...settled.map((transfer) => ({ kind: "InvoicePaymentSettled", transfer, flags }) as const),
+    ...(isNew ? ofStatus(now) : [])
+  ]
+}
+
+/** What is known once these messages are told, at `at`. */
+export const toldAfter = (
+  told: Told | undefined,
+  now: Standing,
+  messages: ReadonlyArray<Message>,
+  at: number
+): Told => ({
+  status: now.status,
+  transfers: Object.fromEntries(now.transfers.map(({ id, status }) => [id, status])),
+  count: (told?.count ?? 0) + messages.length,
+  at: messages.length === 0 && told !== undefined ? told.at : Math.max(at, told?.at ?? 0)
+})

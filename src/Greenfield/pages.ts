@@ -1,0 +1,54 @@
+/** The pages of shop plugins: addresses that they build themselves, which lead to the checkout or the portal, and the script of the modal. */
+import { Effect } from "effect"
+import { pageOfInvoice } from "../Domain/Invoice.ts"
+import { assets } from "../Pages/assets.ts"
+import { errorPage } from "../Pages/reply.tsx"
+import type { PageRoom } from "../Pages.ts"
+import * as Invoices from "../Payments/InvoicesRepo.ts"
+import { Settings } from "../Settings.ts"
+import { Reader } from "../Sql.ts"
+import * as Repo from "./PluginInvoicesRepo.ts"
+
+const seeOther = (location: string) => ({
+  status: 303,
+  headers: { location, "cache-control": "no-store", "referrer-policy": "no-referrer" },
+  text: ""
+})
+
+/** `/i/ID`, `/i/ID/METHOD`, `/invoice?id=ID`: the checkout, for whoever has the id; `/invoices/ID`: for staff. */
+const idOf = (path: string, search: string): string | undefined =>
+  /^\/invoice$/.test(path)
+    ? (new URLSearchParams(search).get("id") ?? undefined)
+    : /^\/(?:i|invoices)\/([^/]+)(?:\/[^/]+)?$/.exec(path)?.[1]
+
+/** What the checkout takes of the query. */
+const queryOf = (search: string): string => {
+  const lang = new URLSearchParams(search).get("lang")
+  return lang === null ? "" : `?lang=${encodeURIComponent(lang)}`
+}
+
+export const makePluginPages = Effect.gen(function* () {
+  const reader = yield* Reader
+  const { publicUrl } = (yield* Settings).server
+  const room: PageRoom = Effect.fnUntraced(function* ({ headers, path, requestId, search }) {
+    const script =
+      path === "/modal/btcpay.js" ? assets().named("modal.js", String(headers["accept-encoding"] ?? "")) : undefined
+    if (script !== undefined) return script
+    const id = idOf(path, search)
+    const plugin = id === undefined ? undefined : yield* Repo.byId(reader, id)
+    const invoice = plugin && (yield* Invoices.byId(reader, plugin.id))
+    if (invoice === undefined) {
+      return errorPage(
+        "checkout",
+        { status: 404, title: "Not found", text: "There is no such invoice: check the link." },
+        requestId
+      )
+    }
+    return seeOther(
+      path.startsWith("/invoices/")
+        ? `${publicUrl}/portal/invoices/${invoice.id}`
+        : `${pageOfInvoice(invoice, publicUrl)}${queryOf(search)}`
+    )
+  })
+  return room
+})
