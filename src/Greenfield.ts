@@ -9,6 +9,7 @@ import { isPluginKey } from "./Domain/ApiKey.ts"
 import { pluginErrorReply } from "./Greenfield/errors.ts"
 import { invoiceOperations } from "./Greenfield/invoices.ts"
 import { routerOf, tokenOf } from "./Greenfield/operations.ts"
+import { pullPaymentOperations } from "./Greenfield/pullPayments.ts"
 import { storeOperations } from "./Greenfield/stores.ts"
 import type { NoteRequest } from "./Http/RequestLog.ts"
 import type { Observe } from "./Http/requestMetrics.ts"
@@ -30,7 +31,7 @@ export const makeGreenfield = Effect.fnUntraced(function* (
   note: NoteRequest
 ) {
   const reader = yield* Reader
-  const operations = [...(yield* storeOperations), ...(yield* invoiceOperations)]
+  const operations = [...(yield* storeOperations), ...(yield* invoiceOperations), ...(yield* pullPaymentOperations)]
   const dialect: Dialect = {
     keyOf: ({ headers }) => tokenOf(headers),
     admit: (key) =>

@@ -352,7 +352,7 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
        * The rate of a price. A stablecoin is one unit of its own currency while its price is within the tolerance of that, and
        * where no source has one; not where sources contradict each other.
        */
-      const rateIn = Effect.fnUntraced(function* (fiat: Fiat, token: PaymentCurrency) {
+      const rateIn = Effect.fnUntraced(function* (fiat: PriceCurrency, token: PaymentCurrency) {
         const { fresh, price } = prices.of(token)
         const par = BigDecimal.make(1n, 0)
         if (fiat === "USD" && stablecoins.has(token)) {

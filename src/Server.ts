@@ -62,7 +62,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         { prefix: "/pay", room: "checkout", load: async () => (await import("./Checkout.ts")).makeCheckout },
         { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal },
         { prefix: "/docs", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeDocs },
-        ...["/i", "/invoice", "/invoices", "/modal"].map((prefix) => ({
+        ...["/i", "/invoice", "/invoices", "/modal", "/pull-payments"].map((prefix) => ({
           ...{ prefix, room: "checkout" as const },
           load: async () => (await import("./Greenfield/pages.ts")).makePluginPages
         })),

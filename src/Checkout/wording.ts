@@ -2,7 +2,7 @@
 
 import { formatUnits, parseUnits } from "viem"
 import { chainTraits } from "../Domain/Chain.ts"
-import type { Fiat } from "../Domain/Currency.ts"
+import { isToken, type PriceCurrency } from "../Domain/Currency.ts"
 import type { Texts } from "./english.ts"
 import { checkoutTexts, type Language } from "./languages.ts"
 import { type CheckoutView, isTooLate, misplaced } from "./view.ts"

@@ -10,7 +10,6 @@ import {
   type AccountedPayment,
   isPluginEventKind,
   type PaymentEventKind,
-  type PluginEventKind,
   type ShownExceptions,
   statusEventOf,
   type WebhookEvent,
@@ -27,6 +26,7 @@ import { Settings } from "../Settings.ts"
 import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { type EventRef, enqueue, targetsFor } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
+import { type PluginEvent, PluginEvents } from "./PluginEvents.ts"
 import { invoiceObject, paymentObject } from "./paymentObject.ts"
 
 /** What an event contains in addition to the payment. */
@@ -37,15 +37,6 @@ export interface EventExtras extends ShownExceptions {
   readonly refund?: Refund
   /** Whether its id goes with its content: a person decided this state, or a reorg. */
   readonly isDecision?: boolean | undefined
-}
-
-/** An event for the endpoints of shop plugins. */
-export interface PluginEvent extends Owner {
-  readonly id: EventId
-  readonly invoice: InvoiceId
-  readonly kind: PluginEventKind
-  /** The webhook's body without what is of its delivery. At least one field. */
-  readonly body: object
 }
 
 const nothing: EventExtras = { exceptions: [], more: false }
@@ -69,6 +60,8 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     readonly publishInvoice: (of: InvoiceWithPayments, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
     /** Stores an event for the endpoints of shop plugins that take it, with its deliveries; where none does, nothing. */
     readonly publishPlugin: (event: PluginEvent, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
+    /** The same of everything that plugins are to be told of an invoice since the last call. */
+    readonly tellPlugins: (invoice: InvoiceId, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
     /**
      * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment or invoice, have
      * been committed.
@@ -81,6 +74,7 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
     Effect.gen(function* () {
       const { ring } = yield* DeliveryBell
       const settings = yield* Settings
+      const plugins = yield* PluginEvents
       const listeners = makeListeners()
 
       /** Stores an event and its deliveries. */
@@ -156,7 +150,11 @@ export class Outbox extends Context.Tag("tilld/Events/Outbox")<
       const publishPlugin = ({ body, invoice, ...event }: PluginEvent, at: number) =>
         store({ ...event, paymentId: invoice }, body, undefined, at)
 
-      return { publish, publishInvoice, publishPlugin, listen: listeners.listen }
+      const tellPlugins = Effect.fnUntraced(function* (invoice: InvoiceId, at: number) {
+        for (const event of yield* plugins.due(invoice, at)) yield* publishPlugin(event, at)
+      })
+
+      return { publish, publishInvoice, publishPlugin, tellPlugins, listen: listeners.listen }
     })
   )
 }

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { PaymentId, RefundId } from "../Domain/Ids.ts"
 import { sum } from "../Domain/Amount.ts"
-import { allValues, type Db, execute, oneRow } from "../Sql.ts"
+import { allValues, changes, type Db, execute, oneRow } from "../Sql.ts"
 
 export interface PullPayment extends Owner {
   readonly id: string
@@ -52,5 +52,6 @@ export const insert = (pull: Omit<PullPayment, "refund">, at: number) =>
     ]
   )
 
-export const setRefund = (id: string, refund: RefundId) =>
-  execute("UPDATE pull_payments SET refund_id = ? WHERE id = ?", [refund, id])
+/** Stores the refund in the place of the one before; false where somebody else was faster. */
+export const setRefund = ({ id, refund: before }: PullPayment, refund: RefundId) =>
+  changes("UPDATE pull_payments SET refund_id = ? WHERE id = ? AND refund_id IS ?", [refund, id, before ?? null])

@@ -155,7 +155,7 @@ export const invoiceOperations = Effect.gen(function* () {
         problem("currency", message)
       )
     }
-    const { defaultLanguage, expirationMinutes, ...asked } = checkout
+    const { defaultLanguage, expirationMinutes } = checkout
     const request = {
       ...{ id, repeatsRef: true as const, price, currencies, redirectUrl, language: languageOf(defaultLanguage) },
       merchantRef: orderId === null ? undefined : Option.getOrUndefined(reference(orderId)),

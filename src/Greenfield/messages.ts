@@ -3,7 +3,7 @@
  * is settled, each status once, in the order in which plugins take them. A reorg takes back what was told without a word; what
  * is mined again is told again.
  */
-import type { PluginEventKind } from "../Domain/Webhook.ts"
+import type { PluginEventKind } from "../Domain/Event.ts"
 import type { Standing, Transfer } from "./status.ts"
 
 /** What an invoice's plugins know, as the store keeps it. */

@@ -8,6 +8,7 @@ import * as Invoices from "../Payments/InvoicesRepo.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
+import { refundPage } from "./RefundPage.tsx"
 
 const seeOther = (location: string) => ({
   status: 303,
@@ -30,7 +31,12 @@ const queryOf = (search: string): string => {
 export const makePluginPages = Effect.gen(function* () {
   const reader = yield* Reader
   const { publicUrl } = (yield* Settings).server
-  const room: PageRoom = Effect.fnUntraced(function* ({ headers, path, requestId, search }) {
+  const context = yield* Effect.context<Effect.Effect.Context<ReturnType<typeof refundPage>>>()
+  const room: PageRoom = Effect.fnUntraced(function* ({ body, headers, method, path, requestId, search }) {
+    const pull = /^\/pull-payments\/([^/]+)$/.exec(path)?.[1]
+    const form = method === "POST" ? new URLSearchParams(body?.toString("utf8")) : undefined
+    const refund = pull === undefined ? undefined : yield* Effect.provide(refundPage(pull, form), context)
+    if (refund !== undefined) return refund
     const script =
       path === "/modal/btcpay.js" ? assets().named("modal.js", String(headers["accept-encoding"] ?? "")) : undefined
     if (script !== undefined) return script

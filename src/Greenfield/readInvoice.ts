@@ -2,10 +2,11 @@
 import { Effect, Layer } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import type { Owner } from "../Domain/Account.ts"
+import { eventId } from "../Domain/Ids.ts"
 import { decimalsOf } from "../Domain/Currency.ts"
 import { choiceName, type InvoiceWithPayments } from "../Domain/Invoice.ts"
 import { decimalsOfPayment, isEnded, type Payment } from "../Domain/Payment.ts"
-import { PluginEvents, type PluginMessage } from "../Events/PluginEvents.ts"
+import { PluginEvents, type PluginEvent } from "../Events/PluginEvents.ts"
 import * as Invoices from "../Payments/InvoicesRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import { shownMoney } from "../Payments/shownMoney.ts"
@@ -116,9 +117,11 @@ export const pluginEventsLayer = Layer.effect(
       const isAwaiting = isOver && standing.transfers.some(({ status }) => status === "Processing")
       if (JSON.stringify(told) !== JSON.stringify(plugin.told)) yield* Repo.setTold(plugin.id, told, isAwaiting)
       const { account, mode } = plugin
-      return messages.map((message, i): PluginMessage => {
+      return messages.map((message, i): PluginEvent => {
         const ordinal = told.count - messages.length + i
-        return { account, mode, invoice: id, kind: message.kind, ordinal, body: messageBody(read, message, told.at) }
+        const { kind } = message
+        const event = { account, mode, invoice: id, kind, body: messageBody(read, message, told.at) }
+        return { ...event, id: eventId(id, kind, ordinal) }
       })
     })
   }))

@@ -126,6 +126,7 @@ export const realSettlement = Layer.effect(
           }),
         publishInvoice: () => Effect.dieMessage("there are no invoices"),
         publishPlugin: () => Effect.dieMessage("there are no plugins"),
+        tellPlugins: () => Effect.void,
         listen: () => Effect.succeed(Effect.never)
       }))
     )

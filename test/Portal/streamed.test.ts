@@ -105,6 +105,7 @@ const outbox = Layer.succeed(Outbox, {
   publish: () => Effect.dieMessage("nothing is published"),
   publishInvoice: () => Effect.dieMessage("nothing is published"),
   publishPlugin: () => Effect.dieMessage("nothing is published"),
+  tellPlugins: () => Effect.never,
   listen: (to: Owner | string) =>
     Effect.map(Queue.unbounded<void>(), (bell) => {
       bells.push({ to, bell })

@@ -1,6 +1,7 @@
 /** Invoices: prices that customers choose how to pay. An open one can be cancelled. */
 import { Effect, Either, Schema } from "effect"
 import { chainTraits } from "../../Domain/Chain.ts"
+import { isToken } from "../../Domain/Currency.ts"
 import { type Invoice, InvoiceStatus, type InvoiceWithPayments, pageOfInvoice } from "../../Domain/Invoice.ts"
 import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import { Invoices } from "../../Invoices.ts"
@@ -21,7 +22,8 @@ import { mayAs, type Viewer } from "../Viewer.ts"
 const section = "/invoices"
 const isStatus = Schema.is(InvoiceStatus)
 
-const priceOf = ({ price }: Invoice): string => fiatText(price.amount, price.currency)
+const priceOf = ({ price: { amount, currency } }: Invoice): string =>
+  isToken(currency) ? `${amount} ${currency}` : fiatText(amount, currency)
 
 const assetOf = ({ chain, currency }: Pick<Payment, "chain" | "currency">): string =>
   `${currency} on ${chainTraits[chain].displayName}`
