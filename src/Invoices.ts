@@ -177,7 +177,12 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       })
 
       const draftOf = ({ account, mode }: Owner, request: CreateInvoice, now: number): Draft => ({
-        ...{ id: request.id ?? newInvoiceId(now), checkoutToken: newCheckoutToken(now), status: "open", createdAt: now },
+        ...{
+          id: request.id ?? newInvoiceId(now),
+          checkoutToken: newCheckoutToken(now),
+          status: "open",
+          createdAt: now
+        },
         ...{ account, mode, merchantRef: request.merchantRef, price: request.price },
         choices: request.currencies ?? choicesIn(settings, mode),
         expiresAt: now + (request.expiresIn ?? paymentDefaults.expiresIn) * 1000,

@@ -114,7 +114,9 @@ const baseUnits = (description: string, pattern: string) =>
 /** The price of an invoice. */
 export const InvoicePrice = Schema.Struct({
   amount: text("A decimal.", { pattern: "^(0|[1-9][0-9]*)(\\.[0-9]+)?$" }),
-  currency: PriceCurrency.annotations({ description: "The currency of the price: fiat money, or a token where a shop plugin made the invoice." })
+  currency: PriceCurrency.annotations({
+    description: "The currency of the price: fiat money, or a token where a shop plugin made the invoice."
+  })
 }).annotations({ identifier: "Price", description: "What is to be paid." })
 
 /** The payment object of the API and of every event. Fields that do not apply yet are absent, never null. */

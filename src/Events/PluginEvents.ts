@@ -1,8 +1,8 @@
 /** What shop plugins are told of an invoice that they made: `src/Greenfield` says what, the outbox stores it. */
 import { Context, Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
-import type { EventId, InvoiceId } from "../Domain/Ids.ts"
 import type { PluginEventKind } from "../Domain/Event.ts"
+import type { EventId, InvoiceId } from "../Domain/Ids.ts"
 import type { StoreUnavailable, Tx } from "../Sql.ts"
 
 /** An event for the endpoints of shop plugins. */

@@ -1,8 +1,8 @@
 /** The table `pull_payments`: what plugins want sent back of a payment, until its customer has said to which address. */
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
-import type { PaymentId, RefundId } from "../Domain/Ids.ts"
 import { sum } from "../Domain/Amount.ts"
+import type { PaymentId, RefundId } from "../Domain/Ids.ts"
 import { allValues, changes, type Db, execute, oneRow } from "../Sql.ts"
 
 export interface PullPayment extends Owner {

@@ -13,8 +13,8 @@ import type { HttpReply } from "../Http/HttpReply.ts"
 import { audited } from "../Operations/auditLog.ts"
 import { assets } from "../Pages/assets.ts"
 import { Document, pageReply } from "../Pages/reply.tsx"
-import * as Payments from "../Payments/PaymentsRepo.ts"
 import { noteRefund } from "../Payments/decisions/refund.ts"
+import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Refunds from "../Payments/RefundsRepo.ts"
 import { Settings, type SettingsShape } from "../Settings.ts"
 import { Reader, StoreUnavailable } from "../Sql.ts"
@@ -57,12 +57,28 @@ const RefundPage = ({ given, payment, problem, pull, refund, shop }: Shown) => {
         {refund === undefined ? (
           <form method="post">
             <p>
-              <label for="address">Your address for {payment.currency} on {network}</label>
+              <label for="address">
+                Your address for {payment.currency} on {network}
+              </label>
             </p>
             <p>
-              <input id="address" name="address" value={given} required maxLength={100} autocomplete="off" spellcheck={false} aria-describedby="rule" aria-invalid={problem !== undefined} />
+              <input
+                id="address"
+                name="address"
+                value={given}
+                required
+                maxLength={100}
+                autocomplete="off"
+                spellcheck={false}
+                aria-describedby="rule"
+                aria-invalid={problem !== undefined}
+              />
             </p>
-            <p id="rule" role={problem === undefined ? undefined : "alert"} class={problem === undefined ? undefined : "notice"}>
+            <p
+              id="rule"
+              role={problem === undefined ? undefined : "alert"}
+              class={problem === undefined ? undefined : "notice"}
+            >
               {problem ??
                 `It must take ${payment.currency} on ${network}: money that is sent to a wrong address is lost. It cannot be changed later.`}
             </p>
@@ -91,7 +107,8 @@ const addressFor = Effect.fnUntraced(function* (text: string, { chains }: Pick<S
   }
   const lower = address.toLowerCase()
   const isContract = chains.some(({ tokens }) => tokens.some((token) => token.address.toLowerCase() === lower))
-  if (address === zeroAddress || isContract) return { problem: "That is the address of a token: nobody can spend what is sent there." }
+  if (address === zeroAddress || isContract)
+    return { problem: "That is the address of a token: nobody can spend what is sent there." }
   const isOurs = (yield* Refunds.walletIndexOf(yield* Reader, address)) !== undefined
   return isOurs ? { problem: "That is an address of the shop: name one of your own wallet." } : { address: lower }
 })
@@ -100,7 +117,11 @@ const addressFor = Effect.fnUntraced(function* (text: string, { chains }: Pick<S
 export const refundPage = Effect.fnUntraced(function* (
   id: string,
   form: URLSearchParams | undefined
-): Effect.fn.Return<HttpReply | undefined, StoreUnavailable, Effect.Effect.Context<ReturnType<typeof noteRefund>> | Reader> {
+): Effect.fn.Return<
+  HttpReply | undefined,
+  StoreUnavailable,
+  Effect.Effect.Context<ReturnType<typeof noteRefund>> | Reader
+> {
   const reader = yield* Reader
   const settings = yield* Settings
   const pull = yield* Repo.byId(reader, id)
@@ -129,7 +150,9 @@ export const refundPage = Effect.fnUntraced(function* (
   )
   return yield* Effect.matchEffect(asked, {
     onFailure: (error) =>
-      error instanceof StoreUnavailable ? error : Effect.succeed(page(undefined, given, `${error.message}. Ask the shop.`)),
+      error instanceof StoreUnavailable
+        ? error
+        : Effect.succeed(page(undefined, given, `${error.message}. Ask the shop.`)),
     onSuccess: (made) => Effect.succeed(page(made?.refund, given))
   })
 })

@@ -6,14 +6,13 @@ import type { IncomingHttpHeaders } from "node:http"
 import { Effect, Either, Schema } from "effect"
 import { type ApiError, invalid } from "../Domain/ApiError.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import { allows, type PluginPermission } from "../Domain/Plugin.ts"
+import { allows, type PluginPermission, storeIdOf } from "../Domain/Plugin.ts"
 import type { HttpAnswer } from "../Http/Handler.ts"
 import type { Match, Router, ServedOperation } from "../Http/routes.ts"
 import { fieldProblemsOf, foundBy } from "../Http/validationProblems.ts"
 import { parametersIn } from "../lib/parameters.ts"
 import type { CommitWith, StoreUnavailable } from "../Sql.ts"
 import { missingPermission } from "./errors.ts"
-import { storeIdOf } from "./readInvoice.ts"
 
 export type Answered = Effect.Effect<unknown, ApiError | StoreUnavailable>
 
@@ -91,7 +90,7 @@ const served = ({ path: pattern, permission, run, takesBody }: Operation): Serve
       if (path["store"] !== undefined && path["store"] !== storeIdOf(key)) {
         return missingPermission(permission ?? "btcpay.store.canviewstoresettings")
       }
-      if (permission !== undefined && !allows(key.pluginPermissions, permission)) return missingPermission(permission)
+      if (permission !== undefined && !allows(key, permission)) return missingPermission(permission)
       const kept = storeReplay && ((body: unknown) => storeReplay(answerOf(body)))
       const query = new URLSearchParams(search)
       return run({ key, presented: tokenOf(headers), path, query, body: payload, storeReplay: kept })

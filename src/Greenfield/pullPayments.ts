@@ -42,12 +42,17 @@ const wordsOf = (name: string): ReadonlyArray<string> => [
 ]
 
 /** The base units that an amount is of the invoice's payment, at the rate at which it was paid. */
-const unitsOf = ({ invoice: { price } }: ReadInvoice, payment: NonNullable<ReadInvoice["standing"]["payment"]>, wanted: Wanted) => {
+const unitsOf = (
+  { invoice: { price } }: ReadInvoice,
+  payment: NonNullable<ReadInvoice["standing"]["payment"]>,
+  wanted: Wanted
+) => {
   const currency = wanted.currency.toUpperCase()
   if (currency === payment.currency && currency !== price.currency) {
     return Effect.succeed(parseUnits(wanted.amount, decimalsOfPayment(payment)))
   }
-  if (currency !== price.currency) return problem("currency", `must be ${price.currency}, as the order, or ${payment.currency}`)
+  if (currency !== price.currency)
+    return problem("currency", `must be ${price.currency}, as the order, or ${payment.currency}`)
   return Effect.succeed((payment.amount * parseUnits(wanted.amount, 18)) / parseUnits(price.amount, 18))
 }
 
@@ -104,8 +109,17 @@ export const pullPaymentOperations = Effect.gen(function* () {
     const isOwn = read?.invoice.account === asking.key.account && read.invoice.mode === asking.key.mode
     if (read === undefined || !isOwn) return yield* notFound("invoice")
     if (payment === undefined || read.standing.status !== "Settled") return yield* noOrder
-    const { customAmount, customCurrency, description = "", name = `Refund of ${read.invoice.id}`, refundVariant } = asking.body
-    const surplus = formatUnits(payment.received > payment.amount ? payment.received - payment.amount : 0n, decimalsOfPayment(payment))
+    const {
+      customAmount,
+      customCurrency,
+      description = "",
+      name = `Refund of ${read.invoice.id}`,
+      refundVariant
+    } = asking.body
+    const surplus = formatUnits(
+      payment.received > payment.amount ? payment.received - payment.amount : 0n,
+      decimalsOfPayment(payment)
+    )
     const { price } = read.invoice
     const [amount, currency] =
       refundVariant === "Custom"

@@ -1,12 +1,12 @@
 /** Reads an invoice as plugins see it, and tells their endpoints of its changes. */
 import { Effect, Layer } from "effect"
 import { formatUnits, parseUnits } from "viem"
-import type { Owner } from "../Domain/Account.ts"
-import { eventId } from "../Domain/Ids.ts"
 import { decimalsOf } from "../Domain/Currency.ts"
+import { eventId } from "../Domain/Ids.ts"
 import { choiceName, type InvoiceWithPayments } from "../Domain/Invoice.ts"
 import { decimalsOfPayment, isEnded, type Payment } from "../Domain/Payment.ts"
-import { PluginEvents, type PluginEvent } from "../Events/PluginEvents.ts"
+import { storeIdOf } from "../Domain/Plugin.ts"
+import { type PluginEvent, PluginEvents } from "../Events/PluginEvents.ts"
 import * as Invoices from "../Payments/InvoicesRepo.ts"
 import * as Payments from "../Payments/PaymentsRepo.ts"
 import { shownMoney } from "../Payments/shownMoney.ts"
@@ -15,9 +15,6 @@ import { type Db, Tx } from "../Sql.ts"
 import { type Message, messagesOf, toldAfter } from "./messages.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
 import { type Money, paidOf, type Standing, standingOf, type Transfer } from "./status.ts"
-
-/** The store that an account is in one mode. */
-export const storeIdOf = ({ account, mode }: Owner): string => `${account}-${mode}`
 
 /** How plugins name a token on a network: `USDC-BASE`. */
 export const methodOf = (chosen: Parameters<typeof choiceName>[0]): string => choiceName(chosen).toUpperCase()

@@ -5,12 +5,12 @@ import { shopOf } from "../Auth/shops.ts"
 import { Chains } from "../Chains.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
 import { paymentDefaults } from "../Domain/Payment.ts"
+import { storeIdOf } from "../Domain/Plugin.ts"
 import { choicesIn } from "../Invoices.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { refusal } from "./errors.ts"
 import { type Asking, operation } from "./operations.ts"
-import { storeIdOf } from "./readInvoice.ts"
 
 /** The version of the contract that this API keeps: plugins compare it. */
 const contractVersion = "2.4.1"

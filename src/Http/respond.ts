@@ -65,7 +65,8 @@ const scopeOf = (method: string, { path }: Route, params: Readonly<Record<string
 
 const forPlugins = new ApiError({
   code: "FORBIDDEN",
-  message: "This key is for shop plugins, which send it to /api/v1: make one for this API in the portal, under Keys (/portal)."
+  message:
+    "This key is for shop plugins, which send it to /api/v1: make one for this API in the portal, under Keys (/portal)."
 })
 
 const storeUnavailable = new ApiError({
@@ -331,15 +332,18 @@ export const makeRespond = Effect.fnUntraced(function* (
     return whenChecked(authentication, (key) => {
       findings.key = key
       const admitted = key === undefined ? Either.right(key) : dialect.admit(key)
-      return whenChecked(whenChecked(admitted, () => allowed(request, route, key, findings, hold)), (operation) => {
-        if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
-        return Effect.flatMap(body, (received) =>
-          whenChecked(parseBody(request.headers, received), (payload) => {
-            findings.sent = { payload, redact: operation.redact }
-            return answerTo(request, match, operation, payload, findings)
-          })
-        )
-      })
+      return whenChecked(
+        whenChecked(admitted, () => allowed(request, route, key, findings, hold)),
+        (operation) => {
+          if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
+          return Effect.flatMap(body, (received) =>
+            whenChecked(parseBody(request.headers, received), (payload) => {
+              findings.sent = { payload, redact: operation.redact }
+              return answerTo(request, match, operation, payload, findings)
+            })
+          )
+        }
+      )
     })
   }
 

@@ -99,9 +99,7 @@ export const isRedirectUrl = (text: string, mode: Mode): boolean => {
 
 export const RedirectUrlField = must(
   `be an https URL of at most ${maxUrlLength} characters, without user info; http is possible on localhost with a test key`,
-  Schema.String.pipe(
-    Schema.filterEffect((text) => Effect.map(CurrentKey, ({ mode }) => isRedirectUrl(text, mode)))
-  ),
+  Schema.String.pipe(Schema.filterEffect((text) => Effect.map(CurrentKey, ({ mode }) => isRedirectUrl(text, mode)))),
   { about: "Where the customer goes after paying", json: { format: "uri", maxLength: maxUrlLength }, log: "hidden" }
 )
 
