@@ -5,6 +5,7 @@ import { defaultOverlapHours } from "./Domain/ApiKey.ts"
 import type { EventKind } from "./Domain/Event.ts"
 import { type EndpointId, newEndpointId } from "./Domain/Ids.ts"
 import type { RotationUnderWay, SecretReplaced, SecretUnreadable } from "./Domain/SecretErrors.ts"
+import type { PluginEndpoint } from "./Domain/Webhook.ts"
 import { type Endpoint, EndpointAlike, EndpointExists, maxEndpoints, TooManyEndpoints } from "./Domain/Webhook.ts"
 import { Secrets } from "./Secrets.ts"
 import { Settings } from "./Settings.ts"
@@ -22,9 +23,10 @@ export interface CreateEndpoint {
   /** Default: a new random id. Given, it makes a request that is sent twice fail the second time. */
   readonly id?: EndpointId
   readonly url: string
-  /** At least one, none twice. */
+  /** At least one, none twice; of a shop plugin's endpoint none. */
   readonly events: ReadonlyArray<EventKind>
-  /** `whsec_` and 16 to 256 characters. */
+  readonly plugin?: PluginEndpoint
+  /** `whsec_` and 16 to 256 characters; of a shop plugin's endpoint any text. */
   readonly secret: Redacted.Redacted<string>
 }
 
@@ -32,6 +34,8 @@ export interface CreateEndpoint {
 export interface EndpointChange {
   readonly url?: string | undefined
   readonly events?: ReadonlyArray<EventKind> | undefined
+  /** Given of a shop plugin's endpoint, and of no other. */
+  readonly plugin?: PluginEndpoint
   readonly secret?: Redacted.Redacted<string> | undefined
   /** How long the present secret also signs, when there is a new one. */
   readonly overlap?: Rotation["overlap"] | undefined
@@ -49,8 +53,8 @@ const releaseBatch = 1_000
 
 /**
  * Webhook endpoints as their owners manage them: create, list, change, delete, check a URL. An owner never sees endpoints of
- * another account or of the other mode. The HTTP handlers and the operator's commands call it; payments use
- * `checkTarget`.
+ * another account or of the other mode, nor the own API those of shop plugins, which have `plugins` set, or the reverse. The
+ * HTTP handlers and the operator's commands call it; payments use `checkTarget`.
  */
 export class Webhooks extends Context.Tag("tilld/Webhooks")<
   Webhooks,
@@ -67,12 +71,13 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       Endpoint,
       TargetRefused | TooManyEndpoints | EndpointAlike | EndpointExists | QuotaExceeded | StoreUnavailable
     >
-    readonly get: (owner: Owner, id: string) => Effect.Effect<Endpoint | undefined, StoreUnavailable>
+    readonly get: (owner: Owner, id: string, plugins?: boolean) => Effect.Effect<Endpoint | undefined, StoreUnavailable>
     /** Oldest first. */
-    readonly list: (owner: Owner) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
+    readonly list: (owner: Owner, plugins?: boolean) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
     /**
      * Changes an endpoint; undefined when there is no such one. Deliveries that are pending go to the new URL, signed with
-     * the new secret as well. What is owed to a payment's own webhookUrl still goes there.
+     * the new secret as well. What is owed to a payment's own webhookUrl still goes there. A plugin's endpoint that is not
+     * enabled any longer loses them.
      */
     readonly change: (
       owner: Owner,
@@ -87,7 +92,11 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
      * Deletes an endpoint and cancels its queued deliveries, except those also owed to a payment's own webhookUrl. Returns
      * how many it cancelled; undefined when there is no such endpoint.
      */
-    readonly remove: (owner: Owner, id: string) => Effect.Effect<number | undefined, StoreUnavailable>
+    readonly remove: (
+      owner: Owner,
+      id: string,
+      plugins?: boolean
+    ) => Effect.Effect<number | undefined, StoreUnavailable>
     /** Checks the text of a URL as a target: form, host name, IP literals. Resolves nothing. */
     readonly checkTarget: (url: string) => Effect.Effect<void, TargetRefused>
   }
@@ -110,8 +119,8 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
             return yield* EndpointExists.of(endpoint.id)
           }
           const existing = yield* EndpointsRepo.list(tx, endpoint)
-          const alike = existing.find((one) => areAlike(one, endpoint))
-          if (alike !== undefined) {
+          const alike = endpoint.plugin === undefined && existing.find((one) => areAlike(one, endpoint))
+          if (alike) {
             return (yield* keys.isOfEndpoint(alike.id, secret)) ? alike : yield* new EndpointAlike({ id: alike.id })
           }
           if (existing.length >= maxEndpoints) return yield* TooManyEndpoints.of(maxEndpoints)
@@ -121,7 +130,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
 
       const create = Effect.fn("Webhooks.create")(function* (
         owner: Owner,
-        { events, id = newEndpointId(), secret, url }: CreateEndpoint,
+        { events, id = newEndpointId(), plugin, secret, url }: CreateEndpoint,
         commitWith?: CommitWith<Endpoint>
       ) {
         // Names are resolved only when a delivery connects: registering must not reveal what they resolve to in this
@@ -129,7 +138,7 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         yield* guard.check(url)
         const { account, mode } = owner
         const createdAt = yield* Clock.currentTimeMillis
-        const endpoint: Endpoint = { id, account, mode, url, events, createdAt }
+        const endpoint: Endpoint = { id, account, mode, url, events, plugin, createdAt }
         const stored = Effect.tap(insert(endpoint, secret), (registered) => commitWith?.(registered) ?? Effect.void)
         // After it, since what open payments may yet store multiplies by it.
         return yield* writer.write(Effect.zipLeft(stored, keepWithin(owner, quotaBytes)))
@@ -138,23 +147,26 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
       const change = Effect.fn("Webhooks.change")(function* (
         owner: Owner,
         id: string,
-        { events, overlap = Duration.hours(defaultOverlapHours), replaces, secret, url }: EndpointChange,
+        { events, overlap = Duration.hours(defaultOverlapHours), plugin, replaces, secret, url }: EndpointChange,
         commitWith?: CommitWith<Endpoint>
       ) {
         if (url !== undefined) yield* guard.check(url)
         const at = yield* Clock.currentTimeMillis
         const command = Effect.gen(function* () {
           const tx = yield* Tx
-          const former = yield* EndpointsRepo.find(tx, owner, id)
+          const former = yield* EndpointsRepo.find(tx, owner, id, plugin !== undefined)
           if (former === undefined) return undefined
-          yield* EndpointsRepo.replaceTarget({ ...former, url: url ?? former.url, events: events ?? former.events })
+          const target = { url: url ?? former.url, events: events ?? former.events, plugin }
+          yield* EndpointsRepo.replaceTarget({ ...former, ...target })
           if (secret !== undefined) yield* keys.rotateEndpoint(former.id, secret, { overlap, replaces }, at)
           const endpoint = (yield* EndpointsRepo.find(tx, owner, id)) ?? former
           if (commitWith !== undefined) yield* commitWith(endpoint)
           yield* keepWithin(owner, quotaBytes)
           return endpoint
         })
-        return yield* writer.write(command)
+        const changed = yield* writer.write(command)
+        if (changed?.plugin?.enabled === false) yield* release(changed.id)
+        return changed
       })
 
       const release = Effect.fnUntraced(function* (endpoint: EndpointId) {
@@ -168,21 +180,21 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
         }
       })
 
-      const remove = Effect.fn("Webhooks.remove")(function* (owner: Owner, id: string) {
+      const remove = Effect.fn("Webhooks.remove")(function* (owner: Owner, id: string, plugins = false) {
         const now = yield* Clock.currentTimeMillis
-        const marked = yield* writer.write(EndpointsRepo.markDeleted(owner, id, now))
+        const marked = yield* writer.write(EndpointsRepo.markDeleted(owner, id, plugins, now))
         const endpoint = marked ?? (yield* EndpointsRepo.halfDeletedOf(reader, owner, id))
         return endpoint && (yield* release(endpoint))
       }, Effect.uninterruptible)
 
-      // Finishes deletions that were interrupted by the end of the process.
+      // Finishes what was interrupted by the end of the process.
       for (const endpoint of yield* EndpointsRepo.halfDeleted(reader)) yield* release(endpoint)
 
       return {
         create,
         change,
-        get: (owner, id) => EndpointsRepo.find(reader, owner, id),
-        list: (owner) => EndpointsRepo.list(reader, owner),
+        get: (owner, id, plugins = false) => EndpointsRepo.find(reader, owner, id, plugins),
+        list: (owner, plugins = false) => EndpointsRepo.list(reader, owner, plugins),
         remove,
         checkTarget: (url) => Effect.asVoid(guard.check(url))
       }

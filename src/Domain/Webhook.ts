@@ -27,16 +27,17 @@ export const loggedHost = (url: string | undefined): string | undefined =>
   url !== undefined && URL.canParse(url) ? new URL(url).host : undefined
 
 /** What a shop plugin asked for with its endpoint. */
-export interface PluginEndpoint {
+export const PluginEndpoint = Schema.Struct({
   /** Otherwise nothing is sent. */
-  readonly enabled: boolean
+  enabled: Schema.Boolean,
   /** Whether a failed attempt is followed by others. */
-  readonly automaticRedelivery: boolean
+  automaticRedelivery: Schema.Boolean,
   /** Whether it gets all kinds, not only `specificEvents`. */
-  readonly everything: boolean
+  everything: Schema.Boolean,
   /** May name kinds that there are not. */
-  readonly specificEvents: ReadonlyArray<string>
-}
+  specificEvents: Schema.Array(Schema.String)
+})
+export type PluginEndpoint = typeof PluginEndpoint.Type
 
 /** A registered webhook endpoint. Its secret is sealed in the store and never part of this record. */
 export interface Endpoint {

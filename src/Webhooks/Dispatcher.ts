@@ -17,7 +17,7 @@ import { type Backlog, backlog } from "./queue/LanesRepo.ts"
 import { splitOwnUrl } from "./queue/OwnUrlRepo.ts"
 import { succeeded } from "./queue/retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
-import { signatureHeaders } from "./signature.ts"
+import { pluginHeaders, type SigningKey, signatureHeaders } from "./signature.ts"
 import { type AttemptOutcome, DeliveryClient } from "./transport/DeliveryClient.ts"
 
 /** The attempt was not made because the signing secret cannot be opened. */
@@ -78,7 +78,8 @@ const untilStored = <A>(effect: Effect.Effect<A, StoreUnavailable>): Effect.Effe
   )
 
 /** Whether this attempt, if it failed, changes its delivery's status to `failed`. */
-const isDecisive = ({ attempts, isRedelivery }: Attempt): boolean => attempts === failedAfter && !isRedelivery
+const isDecisive = ({ attempts, isRedelivery, isRetried }: Attempt): boolean =>
+  !isRedelivery && (!isRetried || attempts === failedAfter)
 
 /** Of one receiver, and of all: a dead receiver with a long queue must not fill the log. */
 const deliveryLogs = { perKey: 6, inAll: 120 }
@@ -108,7 +109,10 @@ const makeDeliveryLog = () => {
       return recoveries.write(key, Effect.annotateLogs(line, about))
     }
     if (isDecisive(attempt)) {
-      const line = Effect.logWarning(`a webhook delivery has failed: one attempt is left, ${lastDelay} later`)
+      const left = attempt.isRetried
+        ? `one attempt is left, ${lastDelay} later`
+        : "its shop plugin wants no other attempt"
+      const line = Effect.logWarning(`a webhook delivery has failed: ${left}`)
       return failures.write(key, Effect.annotateLogs(line, about))
     }
     const isFirst = attempt.attempts === 1 && !attempt.isRedelivery
@@ -145,18 +149,18 @@ const makeAttempt =
   ) =>
   (delivery: DueDelivery) =>
     Effect.gen(function* () {
-      const { sequence, eventId, isRedelivery, url } = delivery
+      const { sequence, eventId, isOfPlugin, isRedelivery, isRetried, url } = delivery
       const key = yield* untilStored(keyOf(keys, delivery))
       const body = Buffer.from(delivery.body, "utf8")
       const startedAt = yield* Clock.currentTimeMillis
+      const signed = (by: SigningKey) =>
+        isOfPlugin ? pluginHeaders(by, body) : signatureHeaders(by, eventId, body, startedAt)
       const outcome =
-        key === undefined
-          ? { error: secretUnreadable }
-          : yield* client.post({ url, body, headers: signatureHeaders(key, eventId, body, startedAt) })
+        key === undefined ? { error: secretUnreadable } : yield* client.post({ url, body, headers: signed(key) })
       const endedAt = yield* Clock.currentTimeMillis
       const attempts = delivery.attempts + (isRedelivery ? 0 : 1)
       const moved = delivery.hasMoved ? { movedTo: url } : {}
-      const attempt: Attempt = { ...outcome, ...moved, sequence, attempts, isRedelivery, startedAt, endedAt }
+      const attempt: Attempt = { ...outcome, ...moved, sequence, attempts, isRedelivery, isRetried, startedAt, endedAt }
       count(attempt)
       yield* log(delivery, attempt)
       return attempt

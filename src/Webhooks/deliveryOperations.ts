@@ -175,7 +175,7 @@ export const redeliverOne = operation({
     return yield* new RedeliveryRefused({
       message:
         to === undefined
-          ? `${id} cannot be sent again where it went: its endpoint was deleted. Name another one to send to`
+          ? `${id} cannot be sent again where it went: its endpoint was deleted or disabled. Name another one to send to`
           : `${to} does not name the kind of the event that ${id} delivers: tilld webhooks change ${to} --events`
     })
   })
@@ -250,7 +250,7 @@ export const sendTestDelivery = operation({
   needs: "sending",
   input: {
     endpoint: withFlag(Schema.String, {
-      about: "The endpoint, wh_…, of POST /v1/webhooks",
+      about: "The endpoint, wh_…, of POST /v1/webhooks; not a shop plugin's",
       value: "ENDPOINT",
       isArgument: true
     })
@@ -272,6 +272,7 @@ export const sendTestDelivery = operation({
     const { byId } = yield* endpointsRepo
     const { sendTest } = yield* lazily(() => import("./Dispatcher.ts"))
     const endpoint = yield* byId(yield* Reader, id)
-    return endpoint === undefined ? yield* noEndpoint(id) : yield* sendTest(endpoint)
+    // A shop plugin takes no message but an invoice's.
+    return endpoint === undefined || endpoint.plugin ? yield* noEndpoint(id) : yield* sendTest(endpoint)
   })
 })

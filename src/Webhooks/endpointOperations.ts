@@ -7,7 +7,15 @@ import { Mode, modes } from "../Domain/Chain.ts"
 import { EventKind, StatusEventKind } from "../Domain/Event.ts"
 import { EndpointId, newEndpointId } from "../Domain/Ids.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
-import { EndpointExists, EventKinds, loggedHost, SecretText, secretRule, TooManyEndpoints } from "../Domain/Webhook.ts"
+import {
+  EndpointExists,
+  EventKinds,
+  loggedHost,
+  PluginEndpoint,
+  SecretText,
+  secretRule,
+  TooManyEndpoints
+} from "../Domain/Webhook.ts"
 import { must } from "../lib/annotations.ts"
 import { Moment } from "../lib/moment.ts"
 import {
@@ -35,6 +43,7 @@ const ListedEndpoint = Schema.Struct({
   mode: Mode,
   url: Schema.String,
   events: Schema.Array(EventKind),
+  plugin: Schema.optional(PluginEndpoint),
   createdAt: Moment,
   formerSecretUntil: Schema.optional(Moment)
 })
@@ -157,6 +166,9 @@ export const changeEndpoint = operation({
     const webhooks = yield* service
     const endpoint = yield* byId(yield* Reader, id)
     if (endpoint === undefined) return yield* noEndpoint(id)
+    if (endpoint.plugin !== undefined) {
+      return yield* new ChangeRefused({ message: `${id} is of a shop plugin: change it there, or delete it` })
+    }
     const changed = yield* webhooks
       .change(endpoint, id, { ...change, secret: secret === undefined ? undefined : Redacted.make(secret) })
       .pipe(Effect.catchTag("TargetRefused", ({ message }) => new ChangeRefused({ message: `The URL ${message}` })))
@@ -176,7 +188,7 @@ export const deleteEndpoint = operation({
   run: Effect.fnUntraced(function* ({ id }) {
     const { byId } = yield* endpointsRepo
     const endpoint = yield* byId(yield* Reader, id)
-    const cancelled = endpoint && (yield* (yield* service).remove(endpoint, id))
+    const cancelled = endpoint && (yield* (yield* service).remove(endpoint, id, endpoint.plugin !== undefined))
     return cancelled === undefined ? yield* noEndpoint(id) : { id, cancelled }
   })
 })

@@ -41,6 +41,14 @@ export const overlapping = (previous: SigningKey, next: SigningKey): SigningKey 
 })
 
 /**
+ * The header that authenticates an attempt to a shop plugin's endpoint, as BTCPay Server signs:
+ * https://docs.btcpayserver.org/API/Greenfield/v1/#tag/Webhooks
+ */
+export const pluginHeaders = ({ whole }: SigningKey, body: Uint8Array) => ({
+  "BTCPay-Sig": `sha256=${createHmac("sha256", whole).update(body).digest("hex")}`
+})
+
+/**
  * The headers that authenticate one attempt. `body`: the exact bytes to send. `at`: the time of the attempt in Unix
  * milliseconds.
  *

@@ -201,7 +201,11 @@ export const test = commandOf(sendTestDelivery, {
       : { _tag: "TestNotTaken", message: `The endpoint did not answer with a 2xx: ${status ?? error}` }
 })
 
-const row = ({ createdAt, events, id, mode, url }: ListedEndpointJson) => [id, createdAt, mode, events.join(","), url]
+const row = ({ createdAt, events, id, mode, plugin, url }: ListedEndpointJson) => [
+  ...[id, createdAt, mode],
+  plugin === undefined ? events.join(",") : "shop plugin",
+  url
+]
 const endpointTable = (endpoints: ReadonlyArray<ListedEndpointJson>) =>
   table(["ID", "CREATED", "MODE", "EVENTS", "URL"], endpoints.map(row))
 

@@ -85,6 +85,7 @@ const attempt = (payment: Payment, status: number) =>
         sequence,
         attempts: attempts + 1,
         isRedelivery: false,
+        isRetried: true,
         startedAt: 1_700_000_000_000,
         endedAt: 1_700_000_000_100,
         status,

@@ -191,7 +191,7 @@ storeTest(
     yield* publish(payment, "pending", 1)
     const [, second] = yield* deliveries
     const attempt = { sequence: second?.sequence ?? 0, attempts: 1, isRedelivery: false, startedAt: 1, endedAt: 1 }
-    yield* inTransaction(recordAttempts([{ ...attempt, status: 200 }], 1, 1e9))
+    yield* inTransaction(recordAttempts([{ ...attempt, isRetried: true, status: 200 }], 1, 1e9))
     yield* publish(payment, "confirmed", 2)
     // The second event goes to the second endpoint as the payment's own URL, behind the first event's delivery there.
     const waiting = (yield* deliveries).find((row) => row.after_sequence !== null)

@@ -26,7 +26,7 @@ import {
 
 /** Stores an attempt of the first delivery, as one of the schedule or one that someone asked for. */
 const record = (bodyStart: string, made: number, isRedelivery = false) => {
-  const times = { startedAt: 0, endedAt: 1 }
+  const times = { isRetried: true, startedAt: 0, endedAt: 1 }
   const outcome = { status: 500, address: "x".repeat(500), bodyStart }
   return inTransaction(recordAttempts([{ sequence: 1, attempts: made, isRedelivery, ...times, ...outcome }], 1, 1e9))
 }

@@ -3,6 +3,7 @@
 import { Clock, Effect, Either, Record as Struct } from "effect"
 import type { Accounts } from "../../Auth.ts"
 import { DeliveryStatus } from "../../Domain/DeliveryObject.ts"
+import { isPluginEventKind } from "../../Domain/Event.ts"
 import { EndpointId } from "../../Domain/Ids.ts"
 import { eventBody } from "../../Events/EventStreams.ts"
 import { makeCursors } from "../../Http/cursor.ts"
@@ -14,6 +15,7 @@ import { Secrets } from "../../Secrets.ts"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { redeliverOne, redeliverRange } from "../../Webhooks/deliveryOperations.ts"
+import { pluginBody } from "../../Webhooks/queue/DeliveriesRepo.ts"
 import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
@@ -103,8 +105,10 @@ const one: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { params,
   const reader = yield* Reader
   const delivery = yield* LogRepo.ofOwner(reader, viewer.owner, params.id ?? "")
   if (delivery === undefined) return missing(viewer, "/deliveries", "delivery")
-  const body = yield* eventBody(reader, viewer.owner, delivery.event)
-  const endpoints = yield* EndpointsRepo.list(reader, viewer.owner)
+  const isOfPlugin = isPluginEventKind(delivery.kind)
+  const stored = yield* eventBody(reader, viewer.owner, delivery.event)
+  const body = stored && isOfPlugin ? pluginBody(delivery.id, delivery.endpoint ?? "", stored) : stored
+  const endpoints = yield* EndpointsRepo.list(reader, viewer.owner, isOfPlugin)
   return framedReply(
     viewer,
     { section: "/deliveries", title: `Delivery of ${delivery.kind}`, isLive: true },
@@ -158,9 +162,8 @@ const one: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { params,
       ) : null}
       <h2>Request</h2>
       <p>
-        Every attempt is a POST of these bytes as <code>application/json</code>, with the event’s id in{" "}
-        <code>webhook-id</code>. <code>X-Service-Signature</code>, <code>webhook-timestamp</code> and{" "}
-        <code>webhook-signature</code> are made anew for each attempt, and are not stored.
+        Every attempt is a POST of these bytes as <code>application/json</code>, signed anew and as your documentation
+        says: the signature is not stored.
       </p>
       {body === undefined ? <p class="empty">The body is no longer stored.</p> : <pre>{body}</pre>}
     </>

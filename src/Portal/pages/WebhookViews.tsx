@@ -71,6 +71,12 @@ export const EndpointState = ({ of }: { readonly of: EndpointHealth }) => (
 export const LastDelivery = ({ of: { deliveredAt } }: { readonly of: EndpointHealth }) =>
   deliveredAt === undefined ? <>never</> : <Time at={deliveredAt} />
 
+/** What an endpoint gets; of a shop plugin's, as the plugin asked. */
+export const eventsText = ({ events, plugin }: Endpoint): string =>
+  plugin === undefined
+    ? events.join(", ")
+    : `Shop plugin${plugin.enabled ? "" : ", disabled"}: ${plugin.everything ? "all" : plugin.specificEvents.join(", ")}`
+
 export const endpointLabels = {
   url: "URL",
   events: "Events",
@@ -163,6 +169,13 @@ interface EndpointActionsProps {
 /** What an admin can do with an endpoint. */
 export const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActionsProps) => {
   const path = `/webhooks/${endpoint.id}`
+  const deletion = (
+    <p>
+      <a href={pathOf(viewer, `${path}/delete`)}>Delete this endpoint</a>
+    </p>
+  )
+  // Its plugin changes it.
+  if (endpoint.plugin !== undefined) return deletion
   return (
     <>
       <section class="card">
@@ -182,9 +195,7 @@ export const EndpointActions = ({ endpoint, rotation, target, viewer }: Endpoint
           <SecretField />
         </RotationForm>
       </section>
-      <p>
-        <a href={pathOf(viewer, `${path}/delete`)}>Delete this endpoint</a>
-      </p>
+      {deletion}
     </>
   )
 }

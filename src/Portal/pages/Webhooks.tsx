@@ -26,7 +26,7 @@ import { ageOf, type DefaultSecretAge, markOf } from "../../Webhooks/SigningKeys
 import { rotateSecret } from "../../Webhooks/secretOperations.ts"
 import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
-import { Webhooks } from "../../Webhooks.ts"
+import type { Webhooks } from "../../Webhooks.ts"
 import { aboutOne, act, confirmation, framedReply, missing } from "../answers.tsx"
 import { blank, type FormState, Hidden, PostForm } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
@@ -38,6 +38,7 @@ import {
   EndpointActions,
   EndpointState,
   endpointLabels,
+  eventsText,
   LastDelivery,
   NewSecret,
   type NewSecretProps,
@@ -140,7 +141,7 @@ const rotateDefault: PortalHandler<Needs> = (viewer, { form }) =>
 const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query }) {
   const reader = yield* Reader
   const seen = yield* Effect.forEach(
-    yield* (yield* Webhooks).list(viewer.owner),
+    yield* EndpointsRepo.list(reader, viewer.owner),
     (endpoint) => Effect.map(healthOf(reader, endpoint.id), (health) => ({ endpoint, health })),
     { concurrency: 1 }
   )
@@ -168,7 +169,7 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
           { name: "Status", cell: ({ health }) => <EndpointState of={health} /> },
           { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
           { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting, countLimit) },
-          { name: "Events", cell: ({ endpoint }) => endpoint.events.join(", ") }
+          { name: "Events", cell: ({ endpoint }) => eventsText(endpoint) }
         ]}
       />
       <p>
@@ -276,7 +277,7 @@ const endpointPage = Effect.fnUntraced(function* (
             Status: <EndpointState of={health} />,
             "Last delivered": <LastDelivery of={health} />,
             "Waiting for an attempt": countText(health.waiting, countLimit),
-            Events: endpoint.events.join(", "),
+            Events: eventsText(endpoint),
             Added: <Time at={endpoint.createdAt} />,
             "The former secret signs until": formerUntil > now ? <Time at={formerUntil} /> : undefined
           }}

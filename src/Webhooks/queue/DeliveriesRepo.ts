@@ -8,7 +8,7 @@
 import { Duration, Effect } from "effect"
 import { isFull } from "../../Auth/UsageRepo.ts"
 import type { Mode } from "../../Domain/Chain.ts"
-import { type DeliveryStatus, retryDelays } from "../../Domain/DeliveryObject.ts"
+import { type DeliveryStatus, mostAttempts, retryDelays } from "../../Domain/DeliveryObject.ts"
 import { isPluginEventKind, type OutboxEventKind } from "../../Domain/Event.ts"
 import {
   type AccountId,
@@ -119,21 +119,35 @@ export interface DueDelivery {
   readonly attempts: number
   /** The due attempt is a redelivery that an operator ordered, outside the retry schedule. */
   readonly isRedelivery: boolean
+  /** Whether others follow if the attempt fails. */
+  readonly isRetried: boolean
+  /** It goes to a shop plugin's endpoint, which verifies another signature. */
+  readonly isOfPlugin: boolean
 }
 
-interface DueRow extends Omit<DueDelivery, "hasMoved" | "isRedelivery" | "servesTwo"> {
+interface DueRow extends Omit<DueDelivery, "hasMoved" | "isOfPlugin" | "isRedelivery" | "isRetried" | "servesTwo"> {
+  readonly id: string
+  readonly plugin: 0 | 1
+  /** Of its endpoint, where a shop plugin registered that. */
+  readonly automaticRedelivery: 0 | 1 | undefined
   readonly endpointUrl: string | undefined
   readonly ownUrl: 0 | 1
   readonly redelivery: 0 | 1
 }
 
-const toDue = ({ endpointUrl, ownUrl, redelivery, ...row }: DueRow): DueDelivery => ({
+/** What is sent to a shop plugin's endpoint: the event's body, of at least one field, behind what is of the delivery. */
+export const pluginBody = (delivery: string, endpoint: string, body: string): string =>
+  `{"deliveryId":"${delivery}","webhookId":"${endpoint}","originalDeliveryId":"${delivery}","isRedelivery":false,${body.slice(1)}`
+
+const toDue = ({ automaticRedelivery, endpointUrl, id, ownUrl, plugin, redelivery, ...row }: DueRow): DueDelivery => ({
   ...row,
-  body: wellFormedJson(row.body),
+  body: wellFormedJson(plugin === 1 ? pluginBody(id, row.endpoint ?? "", row.body) : row.body),
   url: endpointUrl ?? row.url,
   hasMoved: endpointUrl !== undefined && endpointUrl !== row.url,
   servesTwo: ownUrl === 1 && endpointUrl !== undefined && !isSameUrl(endpointUrl, row.url),
-  isRedelivery: redelivery === 1
+  isRedelivery: redelivery === 1,
+  isRetried: automaticRedelivery !== 0,
+  isOfPlugin: plugin === 1
 })
 
 /** The delivery; undefined when it has no attempt ahead because it was cancelled meanwhile. */
@@ -141,8 +155,9 @@ export const dueDelivery = (db: Db, sequence: number) =>
   Effect.map(
     oneRow<DueRow>(
       db,
-      `SELECT d.sequence, d.event_id AS eventId, d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.url,
-         p.url AS endpointUrl, d.own_url AS ownUrl, e.body, d.status, d.attempts, d.redelivery
+      `SELECT d.sequence, d.id, d.event_id AS eventId, d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.url,
+         p.url AS endpointUrl, d.own_url AS ownUrl, e.body, d.status, d.attempts, d.redelivery,
+         d.plugin, p.plugin ->> 'automaticRedelivery' AS automaticRedelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
        WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
       [sequence]
@@ -158,6 +173,7 @@ export interface Attempt extends AttemptOutcome {
   /** Scheduled attempts, including this one unless it is a redelivery. */
   readonly attempts: number
   readonly isRedelivery: boolean
+  readonly isRetried: boolean
   readonly startedAt: number
   readonly endedAt: number
 }
@@ -211,8 +227,8 @@ const deleteMiddleAttempts = ({ sequence }: Attempt) =>
  * Moves a delivery on in its retry schedule. If the delivery was cancelled during the attempt, no attempt follows. If a
  * redelivery was ordered during the attempt, this attempt counts as that redelivery.
  */
-const storeState = ({ attempts, endedAt, sequence, status }: Attempt) => {
-  const next = afterAttempt(attempts, status, endedAt)
+const storeState = ({ attempts, endedAt, isRetried, sequence, status }: Attempt) => {
+  const next = afterAttempt(isRetried ? attempts : mostAttempts, status, endedAt)
   const nextAt = next.nextAttemptAt ?? null
   return execute(
     `UPDATE deliveries SET attempts = ?, redelivery = 0, resume_at = NULL,

@@ -31,9 +31,15 @@ export interface SealedPair {
   readonly previous_until: number | null
 }
 
-/** The endpoints of an owner that are not deleted, oldest first. */
-export const list = (db: Db, { account, mode }: Owner) =>
-  select(db, "account_id = ? AND mode = ? ORDER BY rowid", [account, mode])
+/** Whether it is a shop plugin's, or the own API's; anything where that is not asked. */
+const isOf = ({ plugin }: Endpoint, plugins: boolean | undefined) =>
+  plugins === undefined || plugins === (plugin !== undefined)
+
+/** The endpoints of an owner that are not deleted, oldest first: those of shop plugins, of the own API, or both. */
+export const list = (db: Db, { account, mode }: Owner, plugins?: boolean) =>
+  Effect.map(select(db, "account_id = ? AND mode = ? ORDER BY rowid", [account, mode]), (endpoints) =>
+    endpoints.filter((endpoint) => isOf(endpoint, plugins))
+  )
 
 /** An endpoint of any owner, unless it is deleted. */
 export const byId = (db: Db, id: string) => Effect.map(select(db, "id = ?", [id]), ([endpoint]) => endpoint)
@@ -41,11 +47,15 @@ export const byId = (db: Db, id: string) => Effect.map(select(db, "id = ?", [id]
 /** The owner and URL of an endpoint, deleted or not. */
 export const ownerOf = (db: Db, id: string) =>
   Effect.map(
-    db.get<{ id: EndpointId; account: AccountId; mode: Mode; url: string }>(
-      "SELECT id, account_id AS account, mode, url FROM endpoints WHERE id = ?",
+    db.get<{ id: EndpointId; account: AccountId; mode: Mode; url: string; plugins: 0 | 1 }>(
+      "SELECT id, account_id AS account, mode, url, plugin IS NOT NULL AS plugins FROM endpoints WHERE id = ?",
       [id]
     ),
-    (row) => row && { endpoint: row.id, owner: { account: row.account, mode: row.mode }, url: row.url }
+    (row) =>
+      row && {
+        ...{ endpoint: row.id, url: row.url, plugins: row.plugins === 1 },
+        owner: { account: row.account, mode: row.mode }
+      }
   )
 
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
@@ -63,10 +73,10 @@ export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>
     ]
   )
 
-/** An endpoint of this owner, unless it is deleted. */
-export const find = (db: Db, { account, mode }: Owner, id: string) =>
+/** An endpoint of this owner, unless it is deleted: as `list` has them. */
+export const find = (db: Db, { account, mode }: Owner, id: string, plugins?: boolean) =>
   Effect.map(byId(db, id), (endpoint) =>
-    endpoint?.account === account && endpoint.mode === mode ? endpoint : undefined
+    endpoint?.account === account && endpoint.mode === mode && isOf(endpoint, plugins) ? endpoint : undefined
   )
 
 const pluginText = ({ plugin }: Endpoint) => (plugin === undefined ? null : JSON.stringify(plugin))
@@ -80,13 +90,13 @@ export const replaceTarget = (endpoint: Endpoint) =>
   ])
 
 /** Marks an endpoint as deleted; undefined when the owner has none of that id. */
-export const markDeleted = (owner: Owner, id: string, at: number) =>
+export const markDeleted = (owner: Owner, id: string, plugins: boolean, at: number) =>
   Effect.flatMap(Tx, (tx) =>
     oneValue<EndpointId>(
       tx,
       `UPDATE endpoints SET deleted_at = ? WHERE id = ? AND account_id = ? AND mode = ? AND deleted_at IS NULL
-       RETURNING id`,
-      [at, id, owner.account, owner.mode]
+         AND (plugin IS NOT NULL) = ? RETURNING id`,
+      [at, id, owner.account, owner.mode, plugins ? 1 : 0]
     )
   )
 
@@ -102,16 +112,20 @@ export const replaceSecrets = (id: EndpointId, { previous_secret, previous_until
     id
   ])
 
-const selectHalfDeleted = `SELECT id FROM endpoints AS e WHERE deleted_at IS NOT NULL AND (
+const selectHalfDeleted = `SELECT id FROM endpoints AS e WHERE (deleted_at IS NOT NULL OR plugin ->> 'enabled' = 0) AND (
   EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
   OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`
 
-/** Deleted endpoints whose queue is not empty because tilld stopped while it emptied the queue. */
+/** Deleted or disabled endpoints whose queue is not empty because tilld stopped while it emptied the queue. */
 export const halfDeleted = (db: Db) => allValues<EndpointId>(db, selectHalfDeleted)
 
-/** The same, of one endpoint of this owner. */
+/** The same of one endpoint, a deleted one of this owner. */
 export const halfDeletedOf = (db: Db, { account, mode }: Owner, id: string) =>
-  oneValue<EndpointId>(db, `${selectHalfDeleted} AND id = ? AND account_id = ? AND mode = ?`, [id, account, mode])
+  oneValue<EndpointId>(
+    db,
+    `${selectHalfDeleted} AND deleted_at IS NOT NULL AND id = ? AND account_id = ? AND mode = ?`,
+    [id, account, mode]
+  )
 
 // The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their
 // times, a success while the clock was ahead would hide all failures after it was set back, for as long.

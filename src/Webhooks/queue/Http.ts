@@ -3,6 +3,7 @@ import type { Owner, QuotaExceeded } from "../../Domain/Account.ts"
 import { ApiError, invalid, mustFind, notFound, quotaExceeded } from "../../Domain/ApiError.ts"
 import type { ApiKey } from "../../Domain/ApiKey.ts"
 import { type DeliveryFilter, DeliveryStatus } from "../../Domain/DeliveryObject.ts"
+import { isPluginEventKind } from "../../Domain/Event.ts"
 import type { EndpointId, PaymentId } from "../../Domain/Ids.ts"
 import { answerPage, makeCursors, placeAt } from "../../Http/cursor.ts"
 import { answer, type Handlers, storeReplayAs } from "../../Http/Handler.ts"
@@ -54,19 +55,21 @@ const kindNotNamed = invalid([
 /** Finds the endpoint that `to` names. */
 const targetOf = Effect.fnUntraced(function* (owner: Owner, to: string | undefined) {
   if (to === undefined) return undefined
-  const endpoint = yield* EndpointsRepo.find(yield* Tx, owner, to)
+  const endpoint = yield* EndpointsRepo.find(yield* Tx, owner, to, false)
   if (endpoint !== undefined) return endpoint
   return yield* invalid([
     { path: "to", message: "must be the id of one of your endpoints: GET /v1/webhooks names them" }
   ])
 })
 
-/** Deliveries of a deleted endpoint can still be read, and sent to another one. */
+/** Deliveries of a deleted endpoint can still be read, and sent to another one; those of shop plugins cannot. */
 const mustKnow = (db: Db, { account, mode }: Owner, endpoint: string | undefined) =>
   endpoint === undefined
     ? Effect.void
     : Effect.flatMap(EndpointsRepo.ownerOf(db, endpoint), (found) =>
-        found?.owner.account === account && found.owner.mode === mode ? Effect.void : notFound("webhook endpoint")
+        found?.owner.account === account && found.owner.mode === mode && !found.plugins
+          ? Effect.void
+          : notFound("webhook endpoint")
       )
 
 export const deliveryHandlers = Effect.gen(function* () {
@@ -74,6 +77,9 @@ export const deliveryHandlers = Effect.gen(function* () {
   const cursors = makeCursors(yield* Secrets)
   const services = yield* Effect.context<DeliveryBell | Settings | Writer>()
   const writer = Context.get(services, Writer)
+
+  const ownDelivery = (key: ApiKey, id: string) =>
+    Effect.map(LogRepo.ofOwner(reader, key, id), (one) => (one && isPluginEventKind(one.kind) ? undefined : one))
 
   const administer = <A>(
     key: ApiKey,
@@ -99,13 +105,13 @@ export const deliveryHandlers = Effect.gen(function* () {
     },
 
     get: ({ key, path: { id } }) =>
-      Effect.map(mustFind("delivery", LogRepo.ofOwner(reader, key, id)), (delivery) =>
+      Effect.map(mustFind("delivery", ownDelivery(key, id)), (delivery) =>
         answer({ ...deliveryObject(delivery), attempts: delivery.attempts.map(attemptObject) })
       ),
 
     redeliver: ({ key, path: { id }, payload: { to }, storeReplay }) =>
       Effect.gen(function* () {
-        yield* mustFind("delivery", LogRepo.ofOwner(reader, key, id))
+        yield* mustFind("delivery", ownDelivery(key, id))
         const commitWith = storeReplayAs(storeReplay, ({ id, result }: Ordered) => answer({ id, result }))
         const order = administer(key, { delivery: id, to }, redeliver(key, id, targetOf(key, to), commitWith))
         const { id: sent, result } = yield* mustFind("delivery", order)
