@@ -1,0 +1,153 @@
+// Invoices as shop plugins make and read them, and what they are told: in process, against a real store.
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { getAddress } from "viem"
+import { testApp } from "../lib/api.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { testChain, testRates } from "../lib/settings.ts"
+import { execute } from "../lib/store.ts"
+import { startScans } from "../Payments/settling.ts"
+import { mine, nextHead, payEth, plugin, toldOf } from "./shopSystem.ts"
+
+const usdc = { symbol: "USDC", address: getAddress(`0x${"a".repeat(40)}`), decimals: 6 } as const
+const app = testApp({
+  chains: [testChain({ tokens: [usdc] }), testChain({ chain: "polygon", tokens: [usdc] })],
+  rates: testRates({ USDC: "1", ETH: "2500", EUR: "1.10" })
+})
+
+const base = { chain: "base", mode: "test" } as const
+
+const order = { amount: "25.00", currency: "EUR", metadata: { orderId: "1001", posData: '{"a":1}', taxIncluded: 1.5 } }
+
+/** An order that its customer pays with ETH on base: its invoice, its payment method, and its price in wei. */
+const ethOrder = Effect.gen(function* () {
+  const shop = yield* plugin()
+  yield* startScans(nextHead(), base)
+  yield* shop.ofStore("POST", "webhooks", { url: "https://192.0.2.7/hook" })
+  const { body } = yield* shop.ofStore("POST", "invoices", { ...order, checkout: { paymentMethods: ["ETH_BASE"] } })
+  const [method] = (yield* shop.ofStore("GET", `invoices/${body.id}/payment-methods`)).body
+  const get = Effect.map(shop.ofStore("GET", `invoices/${body.id}`), (answer) => answer.body)
+  const state = Effect.map(get, ({ additionalStatus, status }) => [status, additionalStatus])
+  const kinds = Effect.map(toldOf(body.id), (all) => all.map(({ type }) => type))
+  return { ...shop, get, kinds, id: body.id as string, method, price: 11_000_000_000_000_000n, state }
+})
+
+liveSuite(app, "invoices of shop plugins", (test) => {
+  test("an invoice comes back as it was asked for, with the fields that plugins read unasked", function* () {
+    const { ofStore, store } = yield* plugin()
+    const made = yield* ofStore("POST", "invoices", {
+      ...order,
+      unknown: { deep: true },
+      checkout: {
+        paymentMethods: ["USDC_BASE", "LN_BASE"],
+        redirectURL: "https://shop.example/r?o={OrderId}&i=%7BinvoiceId%7D",
+        defaultLanguage: "de-DE",
+        expirationMinutes: 20,
+        speedPolicy: "HighSpeed",
+        language: null
+      },
+      receipt: { enabled: true }
+    })
+    expect([made.status, made.body]).toMatchObject([
+      200,
+      {
+        ...{ storeId: store, amount: "25", currency: "EUR", type: "Standard", status: "New", additionalStatus: "None" },
+        ...{ paidAmount: "0", metadata: order.metadata, archived: false, receipt: { enabled: true } },
+        availableStatusesForManualMarking: ["Invalid"],
+        checkout: { paymentMethods: ["USDC-BASE"], speedPolicy: "HighSpeed", defaultLanguage: "de-DE" }
+      }
+    ])
+    expect(made.body.expirationTime - made.body.createdTime).toBe(1200)
+    expect(made.body.checkoutLink).toBe(`http://127.0.0.1:8080/i/${made.body.id}`)
+    const again = yield* ofStore("GET", `invoices/${made.body.id}`)
+    expect(again.body).toEqual(made.body)
+    const [method, ...others] = (yield* ofStore("GET", `invoices/${made.body.id}/payment-methods`)).body
+    expect(others).toEqual([])
+    expect(method).toMatchObject({
+      ...{
+        paymentMethodId: "USDC-BASE",
+        paymentMethod: "USDC-BASE",
+        currency: "USDC",
+        activated: true,
+        amount: "27.5"
+      },
+      ...{ due: "27.5", totalPaid: "0", paymentMethodPaid: "0", paymentMethodFee: "0", networkFee: "0", payments: [] }
+    })
+    expect(method.rate).toBe("0.909090909")
+    expect(method.paymentLink).toMatch(/^ethereum:0x/)
+  })
+  test("paid in full: each message once, in the order that plugins take", function* () {
+    const { get, id, kinds, method, ofStore, price, state } = yield* ethOrder
+    expect(yield* kinds).toEqual(["InvoiceCreated"])
+    const tx = yield* payEth(method.destination, price)
+    expect(yield* state).toEqual(["Processing", "None"])
+    yield* mine
+    expect(yield* state).toEqual(["Settled", "None"])
+    expect((yield* get).paidAmount).toBe("25")
+    expect(yield* kinds).toEqual([
+      ...["InvoiceCreated", "InvoiceReceivedPayment", "InvoiceProcessing", "InvoicePaymentSettled", "InvoiceSettled"]
+    ])
+    const told = yield* toldOf(id)
+    expect(told[1]).toMatchObject({
+      ...{ invoiceId: id, storeId: "default-test", metadata: order.metadata, afterExpiration: false },
+      ...{ paymentMethodId: "ETH-BASE", payment: { id: `${tx}-0`, value: "0.011", fee: "0", status: "Processing" } }
+    })
+    expect(told[4]).toMatchObject({ manuallyMarked: false, overPaid: false })
+    expect((yield* ofStore("GET", `invoices/${id}/payment-methods`)).body).toMatchObject([
+      { due: "0", totalPaid: "0.011", payments: [{ id: `${tx}-0`, status: "Settled" }] }
+    ])
+  })
+  test("a part, then the rest and too much", function* () {
+    const { get, kinds, method, price, state } = yield* ethOrder
+    yield* payEth(method.destination, price / 2n)
+    expect(yield* state).toEqual(["New", "PaidPartial"])
+    yield* payEth(method.destination, price)
+    expect(yield* state).toEqual(["Processing", "PaidOver"])
+    yield* mine
+    expect(yield* state).toEqual(["Settled", "PaidOver"])
+    expect((yield* get).paidAmount).toBe("37.5")
+    expect(yield* kinds).toEqual([
+      ...["InvoiceCreated", "InvoiceReceivedPayment", "InvoiceReceivedPayment", "InvoiceProcessing"],
+      ...["InvoicePaymentSettled", "InvoicePaymentSettled", "InvoiceSettled"]
+    ])
+  })
+  test("marking: nothing came, cancelled, and a part that a person takes", function* () {
+    const one = yield* ethOrder
+    const early = yield* one.ofStore("POST", `invoices/${one.id}/status`, { status: "Settled" })
+    expect([early.status, early.body[0].path]).toEqual([422, "status"])
+    const cancelled = yield* one.ofStore("POST", `invoices/${one.id}/status`, { status: "Invalid" })
+    expect([cancelled.status, cancelled.body.status, cancelled.body.additionalStatus]).toEqual([
+      200,
+      "Invalid",
+      "Marked"
+    ])
+    expect(yield* one.kinds).toEqual(["InvoiceCreated", "InvoiceInvalid"])
+    const two = yield* ethOrder
+    yield* payEth(two.method.destination, two.price / 2n)
+    yield* mine
+    const marked = yield* two.ofStore("POST", `invoices/${two.id}/status`, { status: "Settled" })
+    expect([marked.status, marked.body.status, marked.body.additionalStatus]).toEqual([200, "Settled", "Marked"])
+    expect((yield* toldOf(two.id)).at(-1)).toMatchObject({ type: "InvoiceSettled", manuallyMarked: true })
+  })
+  test("refusals are lists of fields, or one error with a code", function* () {
+    const { api, call, ofStore } = yield* plugin()
+    const bad = yield* ofStore("POST", "invoices", { amount: "25.001", currency: "EUR" })
+    expect([bad.status, bad.body]).toMatchObject([422, [{ path: "amount" }]])
+    const several = yield* ofStore("POST", "invoices", { currency: "XXX", checkout: { paymentMethods: ["BTC"] } })
+    expect(several.body.map(({ path }: { path: string }) => path)).toEqual([
+      "amount",
+      "currency",
+      "checkout.paymentMethods"
+    ])
+    expect((yield* ofStore("GET", "invoices/inv_none")).body.code).toBe("invoice-not-found")
+    const other = yield* api("GET", "stores/other-test/invoices")
+    expect([other.status, other.body.code]).toEqual([403, "missing-permission"])
+    expect((yield* api("GET", "users/me")).body.code).toBe("not-found")
+    const nobody = yield* call("GET", "/api/v1/server/info")
+    expect([nobody.status, nobody.body.code]).toEqual([401, "unauthenticated"])
+    expect((yield* ofStore("GET", "payment-methods/LightningNetwork")).status).toBe(410)
+    yield* execute("UPDATE shops SET plugins = NULL")
+    const off = yield* api("GET", "server/info")
+    expect([off.status, off.body.error.code]).toEqual([404, "NOT_FOUND"])
+  })
+})
