@@ -29,6 +29,7 @@ import {
 import { isEnded, type Payment, paymentDefaults } from "./Domain/Payment.ts"
 import { isLess } from "./Domain/Quote.ts"
 import { Outbox } from "./Events/Outbox.ts"
+import { PluginEvents } from "./Events/PluginEvents.ts"
 import { cancelInvoice } from "./Invoices/cancelInvoice.ts"
 import { Addresses } from "./Payments/addresses/Addresses.ts"
 import { endCancelled } from "./Payments/cancellation.ts"
@@ -120,6 +121,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       const writer = yield* Writer
       const reader = yield* Reader
       const outbox = yield* Outbox
+      const plugins = yield* PluginEvents
       const addresses = yield* Addresses
       const payments = yield* Payments
       const quotes = yield* Quotes
@@ -346,6 +348,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
             })
           )
         }
+        for (const id of yield* plugins.awaited(reader)) yield* writer.write(outbox.tellPlugins(id, now))
         const next = yield* Repo.nextEnd(reader, now)
         return Math.min(next === undefined ? Number.POSITIVE_INFINITY : next - now, Duration.toMillis(interval))
       })

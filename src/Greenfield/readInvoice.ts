@@ -104,6 +104,7 @@ const messageBody = ({ invoice, plugin, standing }: ReadInvoice, { flags, kind, 
 export const pluginEventsLayer = Layer.effect(
   PluginEvents,
   Effect.map(Settings, (settings) => ({
+    awaited: (db: Db) => Repo.awaiting(db, 100),
     due: Effect.fnUntraced(function* (id, at) {
       const read = yield* readInvoice(yield* Tx, settings, id)
       if (read === undefined) return []
