@@ -32,6 +32,7 @@ import {
   leave,
   login,
   loginPage,
+  pairingRoute,
   signIn,
   signInPage,
   signInPath,
@@ -330,6 +331,12 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
       if (signedIn !== undefined) request.recognised(signedIn.session.id)
       if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
       if (room === "a") return yield* accountPage(request, signedIn, form)
+      if (path === pairingRoute) {
+        if (signedIn === undefined) return seeOther(signInPath(request))
+        const { account } = firstOwnerOf(signedIn, settings)
+        const mode = settings.chains.some((chain) => chain.mode === "test") ? "test" : "live"
+        return seeOther(`${pathOf({ owner: { account, mode } }, "/pair")}?${search}`)
+      }
       if (path === "/portal/sign-out" && isPost) return yield* leave(desk, signedIn)
       if (path === signInRoute && signedIn === undefined) {
         return yield* signInPage(desk, new URLSearchParams(search))
@@ -346,3 +353,12 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
 
 /** The portal with all its pages. */
 export const makePortal: Effect.Effect<PageRoom, never, Services | Settings> = portalOf<RouteServices>(allRoutes)
+
+/** Where shop plugins send a shop's admin, outside the portal: it leads there with the whole query. */
+export const makePairing: Effect.Effect<PageRoom> = Effect.succeed(({ path, requestId, search }) =>
+  Effect.succeed(
+    /^\/api-keys\/authorize\/?$/.test(path)
+      ? seeOther(`${pairingRoute}?${search}`)
+      : errorPage("portal", texts.notFound, requestId)
+  )
+)

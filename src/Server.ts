@@ -61,6 +61,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const pages = yield* makePages<PageServices>([
         { prefix: "/pay", room: "checkout", load: async () => (await import("./Checkout.ts")).makeCheckout },
         { prefix: "/portal", room: "portal", load: async () => (await import("./Portal.ts")).makePortal },
+        { prefix: "/api-keys", room: "portal", load: async () => (await import("./Portal.ts")).makePairing },
         { prefix: "/docs", room: "checkout", load: async () => (await import("./Pages/documentation.ts")).makeDocs },
         ...["/i", "/invoice", "/invoices", "/modal", "/pull-payments"].map((prefix) => ({
           ...{ prefix, room: "checkout" as const },

@@ -15,6 +15,9 @@ export const PluginPermission = Schema.Literal(
 export type PluginPermission = typeof PluginPermission.Type
 export const pluginPermissions: ReadonlyArray<PluginPermission> = PluginPermission.literals
 
+/** What the common plugins ask for: all but those that let them do nothing more. */
+export const commonPluginPermissions = pluginPermissions.filter((each) => !/modifystore|createpull/.test(each))
+
 /** What the shop may then do, for people. */
 export const pluginPermissionTexts: Readonly<Record<PluginPermission, string>> = {
   "btcpay.store.canviewinvoices": "read invoices and what was paid for them",

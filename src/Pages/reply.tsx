@@ -37,43 +37,44 @@ export const logoReply = (name: string, bytes: Buffer): HttpReply => ({
 
 type Headers = Readonly<Record<string, string>>
 
-/** Origins that may show the page in a frame; none unless given. */
-interface Framing {
+/** Origins that may show the page in a frame, none unless given; and the one that its forms may lead to, its own unless given. */
+interface Policy {
   readonly frameAncestors?: ReadonlyArray<string>
+  readonly formAction?: string
 }
 
 /** Nothing from another host, no inline script or style, and no form that leads elsewhere. */
-const contentSecurityPolicy = ({ frameAncestors = [] }: Framing = {}): string =>
+const contentSecurityPolicy = ({ formAction = "'self'", frameAncestors = [] }: Policy = {}): string =>
   [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data:",
     "connect-src 'self'",
-    "form-action 'self'",
+    `form-action ${formAction}`,
     "base-uri 'none'",
     `frame-ancestors ${frameAncestors.length === 0 ? "'none'" : frameAncestors.join(" ")}`
   ].join("; ")
 
-const pageHeaders = (framing?: Framing): Headers => ({
+const pageHeaders = (policy?: Policy): Headers => ({
   "content-type": "text/html; charset=utf-8",
-  "content-security-policy": contentSecurityPolicy(framing),
+  "content-security-policy": contentSecurityPolicy(policy),
   "referrer-policy": "no-referrer",
   "x-content-type-options": "nosniff",
   "cross-origin-opener-policy": "same-origin",
   "permissions-policy": "camera=(), microphone=(), geolocation=()"
 })
 
-export interface PageOptions extends Framing {
+export interface PageOptions extends Policy {
   /** Default 200. */
   readonly status?: number
   readonly headers?: Headers
 }
 
 /** A whole document as a reply. No cache may store it unless `headers` says so. */
-export const pageReply = (document: VNode, { headers, status = 200, ...framing }: PageOptions = {}): HttpReply => ({
+export const pageReply = (document: VNode, { headers, status = 200, ...policy }: PageOptions = {}): HttpReply => ({
   status,
-  headers: { ...pageHeaders(framing), ...headers },
+  headers: { ...pageHeaders(policy), ...headers },
   text: `<!doctype html>${render(document)}`
 })
 

@@ -17,6 +17,7 @@ import { keyRoutes } from "./pages/Keys.tsx"
 import { ledgerRoutes } from "./pages/Ledger.tsx"
 import { meRoutes } from "./pages/Me.tsx"
 import { newPaymentRoutes } from "./pages/NewPayment.tsx"
+import { pairingRoutes } from "./pages/Pairing.tsx"
 import { paymentRoutes } from "./pages/Payment.tsx"
 import { paymentsRoutes } from "./pages/Payments.tsx"
 import { peopleRoutes } from "./pages/People.tsx"
@@ -66,6 +67,7 @@ export const routes = [
   ...ledgerRoutes,
   ...simulateRoutes,
   ...keyRoutes,
+  ...pairingRoutes,
   ...webhookRoutes,
   ...deliveryRoutes,
   ...requestRoutes,

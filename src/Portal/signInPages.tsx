@@ -25,12 +25,16 @@ import { Outside, PasskeyForm } from "./Frame.tsx"
 
 const origin = "http://portal.invalid"
 
+/** Where a shop plugin sends the shop's admin: leads to the page of an account. */
+export const pairingRoute = "/portal/pair"
+
 /** Where to go on after signing in: a page of an account, and never another site. Undefined for anything else. */
 export const nextPath = (given: string | null): string | undefined => {
-  if (given === null || given.length > 2_000 || !given.startsWith("/") || !URL.canParse(given, origin)) return undefined
+  if (given === null || given.length > 4_000 || !given.startsWith("/") || !URL.canParse(given, origin)) return undefined
   // Parsed as the browser would: "/\evil.example", "//evil.example" and "/portal/a/../.." are not what they begin with.
   const url = new URL(given, origin)
-  return url.origin === origin && url.pathname.startsWith("/portal/a/") ? url.pathname + url.search : undefined
+  const isPage = url.pathname.startsWith("/portal/a/") || url.pathname === pairingRoute
+  return url.origin === origin && isPage ? url.pathname + url.search : undefined
 }
 
 const purpose = "sign in"
@@ -62,7 +66,7 @@ const wrongPasskey: Problem = {
 /** What a form of the page was sent with: where to go on, and who signs in. */
 const typedIn = (form: URLSearchParams) => {
   const next = nextPath(form.get("next"))
-  const account = form.get("account") ?? next?.split("/")[3] ?? ""
+  const account = form.get("account") ?? /^\/portal\/a\/([^/?]+)/.exec(next ?? "")?.[1] ?? ""
   return { next, account: account === defaultAccount ? "" : account, name: form.get("name") ?? "" }
 }
 

@@ -15,6 +15,7 @@ const things = "/portal/a/default/test/things"
 
 it("the next page is one of the portal on this origin, or none", () => {
   expect(nextPath("/portal/a/shop/live/payments?status=failed")).toBe("/portal/a/shop/live/payments?status=failed")
+  expect(nextPath("/portal/pair?redirect=https://a.example")).toBe("/portal/pair?redirect=https://a.example")
   for (const given of [
     null,
     "",
@@ -25,20 +26,22 @@ it("the next page is one of the portal on this origin, or none", () => {
     "/portal/a/../../evil",
     "/portal/a/%2e%2e/%2e%2e/v1",
     "/portal/sign-out",
+    "/portal/pair/else",
+    "//evil.example/portal/pair",
     "/portal@evil.example/portal/a/",
     "javascript:alert(1)",
     "/\t/evil.example/portal/a/",
-    `/portal/a/${"x".repeat(2_000)}`
+    `/portal/a/${"x".repeat(4_000)}`
   ]) {
     expect(nextPath(given), String(given)).toBeUndefined()
   }
   void fc.assert(
     fc.property(fc.string(), (text) => {
-      for (const given of [text, `/${text}`, `/portal/a/${text}`]) {
+      for (const given of [text, `/${text}`, `/portal/a/${text}`, `/portal/pair${text}`]) {
         const next = nextPath(given)
         if (next === undefined) continue
         const url = new URL(next, "https://pay.example.com")
-        expect([url.origin, url.pathname.slice(0, 10)]).toEqual(["https://pay.example.com", "/portal/a/"])
+        expect([url.origin, /^\/portal\/(a\/|pair$)/.test(url.pathname)]).toEqual(["https://pay.example.com", true])
       }
     })
   )

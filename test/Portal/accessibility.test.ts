@@ -18,7 +18,7 @@ liveSuite(portalApp, "the pages of an account", (_, it) => {
     [["", "/payments", "/payments?status=nonsense", "/payments/:id", "/payments/new"]],
     [["/exceptions?status=all", "/exceptions/:id", "/simulate", "/quotes", "/health", "/accounts", "/accounts/new"]],
     [["/invoices", "/invoices/:id", "/invoices/:id/cancel"]],
-    [["/keys", "/keys/new", "/keys/:id", "/keys/:id/revoke", "/requests"]],
+    [["/keys", "/keys/new", "/keys/:id", "/keys/:id/revoke", "/pair", "/requests"]],
     [["/webhooks", "/webhooks/new", "/webhooks/default-secret", "/webhooks/:id", "/webhooks/:id/delete"]],
     [["/deliveries", "/deliveries/resend-range", "/deliveries/:id", "/deliveries?status=dead"]],
     [["/settings", "/audit", "/people", "/me", "/nothing"]]

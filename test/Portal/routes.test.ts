@@ -15,7 +15,7 @@ it("a page that is not for every viewer of the account is named here", () => {
   expect(of("GET", "operator")).toEqual(["/accounts", "/accounts/:id", "/accounts/new", "/health"])
   expect(of("GET", "admin")).toEqual([
     ...["/audit", "/audit.csv", "/audit.jsonl", "/deliveries/resend-range", "/invoices/:id/cancel"],
-    ...["/keys/:id/revoke", "/keys/new"],
+    ...["/keys/:id/revoke", "/keys/new", "/pair"],
     ...[
       "/payments/:id/cancel",
       "/payments/:id/refund",
@@ -76,7 +76,7 @@ it("what changes something is for its role, and what can do most harm asks for a
         "/webhooks/default-secret"
       ]
     ],
-    adminProvenShared: ["/settings", "/settings/logo"],
+    adminProvenShared: ["/pair", "/settings", "/settings/logo"],
     adminProven: [
       ...["/people", "/people/:id/disable", "/people/:id/enable", "/people/:id/link"],
       ...["/people/:id/revoke", "/people/:id/role"]

@@ -151,9 +151,6 @@ for (const time of document.querySelectorAll("main time")) {
   time.textContent = at.toLocaleString("en-GB", { ...day, ...clock })
 }
 
-/** Long work goes on by itself: a form that asks for its next part is submitted as soon as it is shown. */
-document.querySelector<HTMLFormElement>("form[data-continues]")?.requestSubmit()
-
 /** Shows the buttons that copy. */
 for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-copy]")) {
   const byHand = "Selected: copy it with a long press or the keyboard."
@@ -182,6 +179,9 @@ addEventListener("submit", (event) => {
   if (sent.has(event.target)) event.preventDefault()
   sent.add(event.target)
 })
+
+/** Long work goes on by itself, and a key to its shop: the form is submitted as soon as it is shown. */
+document.querySelector<HTMLFormElement>("form[data-continues]")?.requestSubmit()
 
 // Back on a page that the browser has kept, its forms may be sent once more.
 addEventListener("pageshow", ({ persisted }) => {

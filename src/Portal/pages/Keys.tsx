@@ -3,10 +3,18 @@ import { Clock, Effect } from "effect"
 import { changeKey, createKey, revokeKey, rollKey } from "../../Auth/keyOperations.ts"
 import { Keys } from "../../Auth.ts"
 import type { LimitRefused } from "../../Domain/Account.ts"
-import { type ApiKey, defaultOverlapHours, highestLimits, type Permission, permissions } from "../../Domain/ApiKey.ts"
+import {
+  type ApiKey,
+  defaultOverlapHours,
+  highestLimits,
+  isPluginKey,
+  type Permission,
+  permissions
+} from "../../Domain/ApiKey.ts"
 import { newApiKeyId } from "../../Domain/Ids.ts"
+import { commonPluginPermissions, pluginPermissions, pluginPermissionTexts, storeIdOf } from "../../Domain/Plugin.ts"
 import { seeOther } from "../../Pages/reply.tsx"
-import type { Settings } from "../../Settings.ts"
+import { Settings } from "../../Settings.ts"
 import type { Writer } from "../../Sql.ts"
 import { aboutOne, act, confirmation, framedReply, missing, pageById } from "../answers.tsx"
 import {
@@ -39,7 +47,11 @@ const isWorking = (key: ApiKey, now: number): boolean => ["active", "rolled"].in
 const shortKey = ({ lastFour, mode }: ApiKey): string => `svc_${mode}_…${lastFour}`
 
 const permissionsOf = (key: ApiKey): string =>
-  key.permissions.length === permissions.length ? "all" : key.permissions.join(", ") || "none"
+  isPluginKey(key)
+    ? "shop plugin"
+    : key.permissions.length === permissions.length
+      ? "all"
+      : key.permissions.join(", ") || "none"
 
 const limitsOf = ({ perHour, perMinute }: ApiKey): string =>
   [
@@ -54,6 +66,7 @@ const labels = {
   name: "Name",
   preset: "What it is for",
   permissions: "What it may do",
+  pluginPermissions: "What the shop plugin may do",
   expires: "Expires",
   ips: "Only from these addresses",
   perMinute: "Requests a minute",
@@ -200,10 +213,15 @@ const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
           options={[
             ["shop", `Your shop’s server: ${inWords(keyPresets.shop)}`],
             ["reader", `Read only: ${inWords(keyPresets.reader)}`],
-            ["custom", "Custom: what you choose below"]
+            ["custom", "Custom: what you choose below"],
+            ["plugin", "A shop plugin, which does not connect by itself. Shop plugins must be on, under Settings"]
           ]}
         />
         <Checks name="permissions" options={permissions.map((each) => [each, permissionTexts[each]])} />
+        <Checks
+          name="pluginPermissions"
+          options={pluginPermissions.map((each) => [each, pluginPermissionTexts[each]])}
+        />
         <Select
           name="expires"
           options={[
@@ -223,23 +241,38 @@ const newKeyPage = (viewer: Viewer, of: FormState, status?: number) =>
 const open: PortalHandler<never> = (viewer) =>
   Effect.sync(() => {
     const typed = new URLSearchParams({ id: newApiKeyId(), preset: "shop" })
+    for (const each of commonPluginPermissions) typed.append("pluginPermissions", each)
     return newKeyPage(viewer, { id: "key", typed, problems: [] })
   })
 
+interface MadeKeyProps {
+  readonly key: string
+  /** Of a shop plugin's. */
+  readonly storeId?: string | undefined
+}
+
 /** The text of a key, the only time that it is shown. */
-const madePage = (viewer: Viewer, title: string, { key }: { readonly key: string }) =>
-  framedReply(
-    viewer,
-    { section: "/keys", title },
-    <>
-      <Notice tone="warning" isAnswer>
-        <p>This is the only time that the key is shown. Keep it where only your server can read it.</p>
-      </Notice>
-      <CopyField id="new-key" label="The key" value={key} />
-      <p>
-        <a href={pathOf(viewer, "/keys")}>I have kept it: to the list</a>
-      </p>
-    </>
+export const keyMadePage = (viewer: Viewer, title: string, { key, storeId }: MadeKeyProps) =>
+  Effect.map(Settings, ({ server }) =>
+    framedReply(
+      viewer,
+      { section: "/keys", title },
+      <>
+        <Notice tone="warning" isAnswer>
+          <p>This is the only time that the key is shown. Keep it where only your server can read it.</p>
+        </Notice>
+        <CopyField id="new-key" label="The key" value={key} />
+        {storeId === undefined ? null : (
+          <>
+            <CopyField id="store-id" label="The store id" value={storeId} />
+            <CopyField id="server" label="The server’s address" value={server.publicUrl} />
+          </>
+        )}
+        <p>
+          <a href={pathOf(viewer, "/keys")}>I have kept it: to the list</a>
+        </p>
+      </>
+    )
   )
 
 /** The form was sent again: its key exists, and its text is not known any longer. */
@@ -257,10 +290,11 @@ const create: PortalHandler<Keys | Settings | Writer> = (viewer, { form }) => {
     chosen.delete("permissions")
     for (const each of preset) chosen.append("permissions", each)
   }
+  const kind = form.get("preset") === "plugin" ? "pluginPermissions" : "permissions"
   return act(viewer, createKey, {
-    ...{ form: chosen, fields: ["name", "permissions", "expires", ...termNames] },
+    ...{ form: chosen, fields: ["name", kind, "expires", ...termNames] },
     given: { id: textOf(form, "id"), ...viewer.owner },
-    done: (made) => madePage(viewer, "Your new key", made),
+    done: (made) => keyMadePage(viewer, "Your new key", made),
     refused: (problems) => newKeyPage(viewer, { id: "key", typed: form, problems }, 422),
     on: { KeyExists: usedUp, LimitRefused: refusedLimit }
   })
@@ -292,6 +326,10 @@ const keyPage = Effect.fnUntraced(function* (viewer: Viewer, key: ApiKey, terms 
             Identifier: <code>{key.id}</code>,
             "Last used": <LastUse of={key} />,
             "May do": permissionsOf(key),
+            ...(isPluginKey(key) && {
+              "The shop may": key.pluginPermissions.map((each) => pluginPermissionTexts[each]).join("; "),
+              "Store id": <code>{storeIdOf(key)}</code>
+            }),
             "From addresses": key.ips.length === 0 ? "everywhere" : key.ips.join(", "),
             Limits: limitsOf(key),
             Created: <Time at={key.createdAt} />,
@@ -317,10 +355,10 @@ const keyPage = Effect.fnUntraced(function* (viewer: Viewer, key: ApiKey, terms 
 
 const ofKey = aboutOne("/keys", "key", (viewer, id) => Effect.flatMap(Keys, (keys) => keys.find(viewer.owner, id)))
 
-const roll = ofKey<Keys | Writer>((viewer, key, form) =>
+const roll = ofKey<Keys | Settings | Writer>((viewer, key, form) =>
   act(viewer, rollKey, {
     ...{ form, fields: ["overlap"], given: { id: key.id, to: textOf(form, "to") } },
-    done: (made) => madePage(viewer, "The key that replaces it", made),
+    done: (made) => keyMadePage(viewer, "The key that replaces it", made),
     refused: (problems) => keyPage(viewer, key, undefined, { id: "roll", typed: form, problems }),
     on: {
       // The key as it is now: of a form that was sent twice, the first has rolled it.
