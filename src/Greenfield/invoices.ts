@@ -3,7 +3,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { shopOf } from "../Auth/shops.ts"
 import { type ApiError, type FieldProblem, invalid } from "../Domain/ApiError.ts"
-import { decimalsOf, PriceCurrency } from "../Domain/Currency.ts"
+import { decimalsOn, PriceCurrency } from "../Domain/Currency.ts"
 import { type InvoiceId, newInvoiceId } from "../Domain/Ids.ts"
 import { chosenBy, type InvoiceWithPayments, type Language, languages, type PaymentChoice } from "../Domain/Invoice.ts"
 import { decimalsOfPayment, type Payment } from "../Domain/Payment.ts"
@@ -85,9 +85,9 @@ const numberIn = (query: URLSearchParams, name: string, most: number): number | 
   return /^\d{1,12}$/.test(text) ? Math.min(Number(text), most) : undefined
 }
 
-/** How much of the price one token is, to ten digits after the point. */
+/** How much of the price one token is. */
 const rateOf = (price: string, units: bigint, decimals: number): string =>
-  formatUnits((parseUnits(price, 10) * 10n ** BigInt(decimals)) / units, 10)
+  formatUnits((parseUnits(price, 18) * 10n ** BigInt(decimals)) / units, 18)
 
 /** A payment method, with both names that plugins have for it and for its fee. */
 const methodView = (id: string, of: { readonly rate: string; readonly amount: string; readonly due: string }) => ({
@@ -231,10 +231,8 @@ export const invoiceOperations = Effect.gen(function* () {
     return Effect.map(invoices.offers(invoice), (offers) =>
       offers.flatMap(({ units, ...chosen }) => {
         if (units === undefined) return []
-        const decimals =
-          settings.chains
-            .find(({ chain, mode }) => chain === chosen.chain && mode === invoice.mode)
-            ?.tokens.find(({ symbol }) => symbol === chosen.currency)?.decimals ?? decimalsOf[chosen.currency]
+        const network = { chain: chosen.chain, mode: invoice.mode }
+        const decimals = decimalsOn(settings.chains, network, chosen.currency) ?? 0
         const amount = formatUnits(units, decimals)
         return [
           methodView(methodOf(chosen), { rate: rateOf(invoice.price.amount, units, decimals), amount, due: amount })

@@ -2,7 +2,7 @@
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { getAddress } from "viem"
-import { testApp } from "../lib/api.ts"
+import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
 import { execute } from "../lib/store.ts"
@@ -73,7 +73,7 @@ liveSuite(app, "invoices of shop plugins", (test) => {
       },
       ...{ due: "27.5", totalPaid: "0", paymentMethodPaid: "0", paymentMethodFee: "0", networkFee: "0", payments: [] }
     })
-    expect(method.rate).toBe("0.909090909")
+    expect(method.rate).toBe("0.90909090909090909")
     expect(method.paymentLink).toMatch(/^ethereum:0x/)
   })
   test("paid in full: each message once, in the order that plugins take", function* () {
@@ -128,6 +128,27 @@ liveSuite(app, "invoices of shop plugins", (test) => {
     const marked = yield* two.ofStore("POST", `invoices/${two.id}/status`, { status: "Settled" })
     expect([marked.status, marked.body.status, marked.body.additionalStatus]).toEqual([200, "Settled", "Marked"])
     expect((yield* toldOf(two.id)).at(-1)).toMatchObject({ type: "InvoiceSettled", manuallyMarked: true })
+  })
+  test("a price in a token, which the checkout and the own API show as well", function* () {
+    const { call, ofStore } = yield* plugin()
+    const made = (yield* ofStore("POST", "invoices", { amount: 19.9, currency: "usdc" })).body
+    expect([made.amount, made.currency]).toEqual(["19.9", "USDC"])
+    const methods: ReadonlyArray<{ readonly paymentMethodId: string; readonly amount: string; readonly rate: string }> = (
+      yield* ofStore("GET", `invoices/${made.id}/payment-methods`)
+    ).body
+    expect(methods.map(({ amount, paymentMethodId, rate }) => [paymentMethodId, amount, rate])).toEqual([
+      ["ETH-BASE", "0.00796", "2500"],
+      ["USDC-BASE", "19.9", "1"],
+      ["USDC-POLYGON", "19.9", "1"]
+    ])
+    const { headers } = yield* call("GET", `/i/${made.id}`)
+    expect(headers.location).toMatch(/\/pay\/[A-Za-z0-9_-]{30}$/)
+    const page = yield* call("GET", new URL(String(headers.location)).pathname)
+    expect(page.text).toContain("19.9\u00a0USDC")
+    const key = yield* (yield* TestApi).newKey()
+    expect((yield* call("GET", `/v1/invoices/${made.id}`, { key })).body.price).toEqual({
+      ...{ amount: "19.9", currency: "USDC" }
+    })
   })
   test("refusals are lists of fields, or one error with a code", function* () {
     const { api, call, ofStore } = yield* plugin()
