@@ -205,7 +205,7 @@ const assets = {
   target: ["chrome109", "firefox115", "safari16"],
   entryPoints: [
     ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/islands/main.ts`, out: room.toLowerCase() })),
-    { in: "src/Greenfield/islands/modal.ts", out: "modal" },
+    { in: "src/client/modal.ts", out: "modal" },
     ...["Checkout", "Portal", "Documents"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() }))
   ],
   entryNames: "[name]-[hash]",

@@ -18,7 +18,7 @@ import * as Payments from "../Payments/PaymentsRepo.ts"
 import * as Refunds from "../Payments/RefundsRepo.ts"
 import { Settings, type SettingsShape } from "../Settings.ts"
 import { Reader, StoreUnavailable } from "../Sql.ts"
-import * as Repo from "./PullPaymentsRepo.ts"
+import { type PullPayment, pullPayment, setRefund } from "./pullPayments.ts"
 
 /** Another request has named an address meanwhile. */
 class AskedBefore extends Data.TaggedError("AskedBefore") {
@@ -27,7 +27,7 @@ class AskedBefore extends Data.TaggedError("AskedBefore") {
 
 interface Shown {
   readonly shop: string
-  readonly pull: Repo.PullPayment
+  readonly pull: PullPayment
   readonly payment: Payment
   readonly refund: Refund | undefined
   readonly given: string
@@ -124,7 +124,7 @@ export const refundPage = Effect.fnUntraced(function* (
 > {
   const reader = yield* Reader
   const settings = yield* Settings
-  const pull = yield* Repo.byId(reader, id)
+  const pull = yield* pullPayment(reader, id)
   const payment = pull && (yield* Payments.byId(reader, pull.payment))
   if (pull === undefined || payment === undefined) return undefined
   const { name = "The shop" } = yield* shopOf(reader, pull.account)
@@ -145,7 +145,7 @@ export const refundPage = Effect.fnUntraced(function* (
   const act = { act: "payments refunded", detail: { id: payment.id, amount: `${amount}`, to: address, pull: id } }
   const asked = audited({ via: "api", who: id, owner }, act, () =>
     noteRefund(payment.id, owner, request, ({ refund }) =>
-      Effect.flatMap(Repo.setRefund(pull, refund.id), (isFirst) => (isFirst ? Effect.void : new AskedBefore()))
+      Effect.flatMap(setRefund(pull, refund.id), (isFirst) => (isFirst ? Effect.void : new AskedBefore()))
     )
   )
   return yield* Effect.matchEffect(asked, {

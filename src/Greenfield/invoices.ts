@@ -20,7 +20,7 @@ import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { CreateInvoiceBody, MetadataBody, StatusBody } from "./Api.ts"
 import { notFound, refusal } from "./errors.ts"
-import { type Asking, operation, withBody } from "./operations.ts"
+import { type Asking, findInvoice, operation, withBody } from "./operations.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
 import { invoiceView, markable, methodOf, type ReadInvoice, readInvoice, transferView } from "./readInvoice.ts"
 import { paidOf } from "./status.ts"
@@ -111,10 +111,7 @@ export const invoiceOperations = Effect.gen(function* () {
 
   const view = (read: ReadInvoice) => invoiceView(read, settings.server.publicUrl)
 
-  const find = Effect.fnUntraced(function* ({ key, path }: Pick<Asking<unknown>, "key" | "path">) {
-    const read = yield* readInvoice(reader, settings, path["invoice"] ?? "")
-    return read?.invoice.account === key.account && read.invoice.mode === key.mode ? read : yield* notFound("invoice")
-  })
+  const find = (asking: Pick<Asking<unknown>, "key" | "path">) => findInvoice(reader, settings, asking)
 
   const isCurrency = Schema.is(PriceCurrency)
 

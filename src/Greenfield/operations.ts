@@ -11,8 +11,10 @@ import type { HttpAnswer } from "../Http/Handler.ts"
 import type { Match, Router, ServedOperation } from "../Http/routes.ts"
 import { fieldProblemsOf, foundBy } from "../Http/validationProblems.ts"
 import { parametersIn } from "../lib/parameters.ts"
-import type { CommitWith, StoreUnavailable } from "../Sql.ts"
-import { missingPermission } from "./errors.ts"
+import type { SettingsShape } from "../Settings.ts"
+import type { CommitWith, Db, StoreUnavailable } from "../Sql.ts"
+import { missingPermission, notFound } from "./errors.ts"
+import { readInvoice } from "./readInvoice.ts"
 
 export type Answered = Effect.Effect<unknown, ApiError | StoreUnavailable>
 
@@ -31,6 +33,16 @@ export interface Asking<Body> {
   /** Stores the answer of a request with an idempotency key, in the transaction of its effect. */
   readonly storeReplay: CommitWith<unknown> | undefined
 }
+
+/** The invoice of a request's path, which must be of its store. */
+export const findInvoice = Effect.fnUntraced(function* (
+  reader: Db,
+  settings: SettingsShape,
+  { key, path }: Pick<Asking<unknown>, "key" | "path">
+) {
+  const read = yield* readInvoice(reader, settings, path["invoice"] ?? "")
+  return read?.invoice.account === key.account && read.invoice.mode === key.mode ? read : yield* notFound("invoice")
+})
 
 export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "DELETE"

@@ -5,18 +5,69 @@
 import { Clock, Effect } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "../Auth/UsageRepo.ts"
-import { required } from "../Domain/Amount.ts"
+import type { Owner } from "../Domain/Account.ts"
+import { required, sum } from "../Domain/Amount.ts"
 import { invalid, quotaExceeded } from "../Domain/ApiError.ts"
-import { newPullPaymentId } from "../Domain/Ids.ts"
+import { newPullPaymentId, type PaymentId, type RefundId } from "../Domain/Ids.ts"
 import { decimalsOfPayment } from "../Domain/Payment.ts"
 import { Settings } from "../Settings.ts"
-import { type Db, Reader, Tx, Writer } from "../Sql.ts"
+import { allValues, changes, type Db, execute, oneRow, Reader, Tx, Writer } from "../Sql.ts"
 import { PullPaymentBody, RefundInvoiceBody } from "./Api.ts"
-import { notFound } from "./errors.ts"
-import { type Asking, withBody } from "./operations.ts"
+import { type Asking, findInvoice, withBody } from "./operations.ts"
 import * as Invoices from "./PluginInvoicesRepo.ts"
-import * as Repo from "./PullPaymentsRepo.ts"
 import { type ReadInvoice, readInvoice } from "./readInvoice.ts"
+
+/** What a plugin wants sent back of a payment, until its customer has said to which address. */
+export interface PullPayment extends Owner {
+  readonly id: string
+  readonly payment: PaymentId
+  readonly name: string
+  readonly description: string
+  /** As the plugin asked for it: a decimal in its currency. */
+  readonly amount: string
+  readonly currency: string
+  /** Base units of the payment's token. */
+  readonly units: bigint
+  /** Once the customer has named an address. */
+  readonly refund: RefundId | undefined
+}
+
+interface Row extends Omit<PullPayment, "units"> {
+  readonly units: string
+}
+
+export const pullPayment = (db: Db, id: string) =>
+  Effect.map(
+    oneRow<Row>(
+      db,
+      `SELECT id, account_id AS account, mode, payment_id AS payment, name, description, amount, currency, units,
+         refund_id AS refund FROM pull_payments WHERE id = ?`,
+      [id]
+    ),
+    (row): PullPayment | undefined => row && { ...row, units: BigInt(row.units) }
+  )
+
+/** Base units of a payment that are asked for and have no address yet. */
+const unclaimed = (db: Db, payment: PaymentId) =>
+  Effect.map(
+    allValues<string>(db, "SELECT units FROM pull_payments WHERE payment_id = ? AND refund_id IS NULL", [payment]),
+    (units) => sum(units.map(BigInt))
+  )
+
+/** @param at Unix milliseconds */
+const insert = (pull: Omit<PullPayment, "refund">, at: number) =>
+  execute(
+    `INSERT INTO pull_payments (id, account_id, mode, payment_id, name, description, amount, currency, units, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      ...[pull.id, pull.account, pull.mode, pull.payment, pull.name, pull.description, pull.amount, pull.currency],
+      ...[`${pull.units}`, at]
+    ]
+  )
+
+/** Stores the refund in the place of the one before; false where somebody else was faster. */
+export const setRefund = ({ id, refund: before }: PullPayment, refund: RefundId) =>
+  changes("UPDATE pull_payments SET refund_id = ? WHERE id = ? AND refund_id IS ?", [refund, id, before ?? null])
 
 /** What is asked for: an amount of the invoice's currency, or of the token that it was paid in. */
 interface Wanted {
@@ -76,7 +127,7 @@ export const pullPaymentOperations = Effect.gen(function* () {
         const read = yield* readInvoice(tx, settings, id)
         const payment = read?.standing.payment
         if (read === undefined || payment === undefined) return yield* noOrder
-        const left = payment.received - payment.refunded - (yield* Repo.unclaimed(tx, payment.id))
+        const left = payment.received - payment.refunded - (yield* unclaimed(tx, payment.id))
         const all = yield* unitsOf(read, payment, wanted)
         // All of what a payment within its tolerance brought.
         const units = all > left && left >= required(payment) && all <= payment.amount ? left : all
@@ -85,7 +136,7 @@ export const pullPaymentOperations = Effect.gen(function* () {
           return yield* problem("amount", `is more than is left of the order: ${most} ${payment.currency}`)
         }
         const made = { ...wanted, account, mode, id: newPullPaymentId(), payment: payment.id, units }
-        yield* Repo.insert(made, yield* Clock.currentTimeMillis)
+        yield* insert(made, yield* Clock.currentTimeMillis)
         yield* Effect.catchTag(keepWithin(asking.key, settings.accounts.quotaBytes), "QuotaExceeded", quotaExceeded)
         return made
       })
@@ -104,10 +155,8 @@ export const pullPaymentOperations = Effect.gen(function* () {
   })
 
   const ofInvoice = Effect.fnUntraced(function* (asking: Asking<typeof RefundInvoiceBody.Type>) {
-    const read = yield* readInvoice(reader, settings, asking.path["invoice"] ?? "")
-    const payment = read?.standing.payment
-    const isOwn = read?.invoice.account === asking.key.account && read.invoice.mode === asking.key.mode
-    if (read === undefined || !isOwn) return yield* notFound("invoice")
+    const read = yield* findInvoice(reader, settings, asking)
+    const { payment } = read.standing
     if (payment === undefined || read.standing.status !== "Settled") return yield* noOrder
     const {
       customAmount,

@@ -8,6 +8,8 @@ export type CheckoutStatus = "pending" | "detecting" | "confirmed" | "expired" |
 export interface CheckoutOptions {
   /** Called once, when the payment is confirmed. For the page only: goods go out by webhook. */
   readonly onPaid?: () => void
+  /** Called with what the page shows, such as `waiting`, `partPaid`, `seen` or `paid`: it may get further ones. */
+  readonly onState?: (state: string) => void
   /** Called when the checkout has been closed, with the last status that it reported. */
   readonly onClose?: (status: CheckoutStatus | undefined) => void
   /** What screen readers call the checkout. Default: "Payment". */
@@ -59,6 +61,7 @@ export const openCheckout = (url: string, options: CheckoutOptions = {}): (() =>
   const onMessage = ({ data, origin: from, source }: MessageEvent) => {
     if (from !== origin || source !== frame.contentWindow || data?.tilld !== "checkout") return
     if (data.close === true) return dialog.close()
+    if (typeof data.state === "string") options.onState?.(data.state)
     const wasPaid = status === "confirmed"
     status = data.status
     if (status === "confirmed" && !wasPaid) options.onPaid?.()
