@@ -19,22 +19,26 @@ const start = () => {
   let hideFrame = () => {}
   let enter = () => {}
   let leave = () => {}
-  const receivers: Array<Receive> = []
+  let receive: Receive = () => {}
 
   const showInvoice = (invoiceId: string): void => {
     const url = new URL(`${prefix}/invoice?id=${encodeURIComponent(invoiceId)}&view=modal`, location.href).href
-    const tell = (data: unknown) => {
-      for (const receive of receivers) receive({ data, origin: new URL(url).origin })
-    }
+    const tell = (data: unknown) => receive({ data, origin: new URL(url).origin })
+    // What the shop hides the customer has not closed.
+    let isHidden = false
     hideFrame()
     enter()
-    hideFrame = openCheckout(url, {
+    const close = openCheckout(url, {
       onState: (state) => tell({ invoiceId, status: words[state] ?? "new" }),
       onClose: () => {
-        tell("close")
+        if (!isHidden) tell("close")
         leave()
       }
     })
+    hideFrame = () => {
+      isHidden = true
+      close()
+    }
   }
 
   const btcpay = {
@@ -51,7 +55,9 @@ const start = () => {
     onModalWillLeave: (callback: () => void) => {
       leave = callback
     },
-    onModalReceiveMessage: (receive: Receive) => void receivers.push(receive)
+    onModalReceiveMessage: (callback: Receive) => {
+      receive = callback
+    }
   }
   Object.assign(window, { btcpay })
 }
