@@ -11,6 +11,7 @@ import { invoiceOperations } from "./Greenfield/invoices.ts"
 import { routerOf, tokenOf } from "./Greenfield/operations.ts"
 import { pullPaymentOperations } from "./Greenfield/pullPayments.ts"
 import { storeOperations } from "./Greenfield/stores.ts"
+import { webhookOperations } from "./Greenfield/webhooks.ts"
 import type { NoteRequest } from "./Http/RequestLog.ts"
 import type { Observe } from "./Http/requestMetrics.ts"
 import { type Dialect, makeRespond, type Respond } from "./Http/respond.ts"
@@ -31,7 +32,12 @@ export const makeGreenfield = Effect.fnUntraced(function* (
   note: NoteRequest
 ) {
   const reader = yield* Reader
-  const operations = [...(yield* storeOperations), ...(yield* invoiceOperations), ...(yield* pullPaymentOperations)]
+  const operations = [
+    ...(yield* storeOperations),
+    ...(yield* invoiceOperations),
+    ...(yield* pullPaymentOperations),
+    ...(yield* webhookOperations)
+  ]
   const dialect: Dialect = {
     keyOf: ({ headers }) => tokenOf(headers),
     admit: (key) =>
