@@ -23,7 +23,7 @@ const order = { amount: "25.00", currency: "EUR", metadata: { orderId: "1001", p
 const ethOrder = Effect.gen(function* () {
   const shop = yield* plugin()
   yield* startScans(nextHead(), base)
-  yield* shop.ofStore("POST", "webhooks", { url: "https://192.0.2.7/hook" })
+  yield* shop.ofStore("POST", "webhooks", { url: "https://shop.example/hook" })
   const { body } = yield* shop.ofStore("POST", "invoices", { ...order, checkout: { paymentMethods: ["ETH_BASE"] } })
   const [method] = (yield* shop.ofStore("GET", `invoices/${body.id}/payment-methods`)).body
   const get = Effect.map(shop.ofStore("GET", `invoices/${body.id}`), (answer) => answer.body)
