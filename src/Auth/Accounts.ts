@@ -2,7 +2,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { type Account, AccountExists, type AccountTerms, UnknownAccount, WalletInOtherMode } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId } from "../Domain/Ids.ts"
-import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { Reader, Tx, Writer } from "../Sql.ts"
 import type { ListPage } from "./AccountsRepo.ts"
 import * as Repo from "./AccountsRepo.ts"
 import { defaultAccount } from "./UsageRepo.ts"
@@ -36,50 +36,38 @@ const insert = Effect.fn("Accounts.insert")(function* (account: NewAccount) {
   return stored
 })
 
+const makeAccounts = Effect.gen(function* () {
+  const reader = yield* Reader
+  const writer = yield* Writer
+  const isThere = yield* Repo.exists(reader, defaultAccount)
+  if (!isThere) yield* writer.write(insert({ id: defaultAccount, name: "Default", wallets: [] }))
+  // Of the few accounts that have limits of their own.
+  const own = new Map((yield* Repo.withOwnLimits(reader)).map(({ id, terms }) => [id, terms]))
+  const change = Effect.fn("Accounts.change")(function* (id: AccountId, change: Partial<AccountTerms>) {
+    const tx = yield* Tx
+    const account = yield* Repo.byId(tx, id)
+    if (account === undefined) return yield* UnknownAccount.of(id)
+    const changed: Account = { ...account, terms: { ...account.terms, ...change } }
+    yield* Repo.change(changed)
+    tx.afterCommit(() => void own.set(id, changed.terms))
+    return changed
+  })
+  return {
+    create: (account: NewAccount) => writer.write(insert(account)),
+    /** Changes an account's limits; absent fields stay. In force once it returns. */
+    change: (id: AccountId, terms: Partial<AccountTerms>) => writer.write(change(id, terms)),
+    /** An account's own rate limits, synchronously: every request asks. */
+    termsOf: (id: AccountId): AccountTerms => own.get(id) ?? asConfigured,
+    /** A page of all accounts, oldest first. */
+    list: (page: ListPage) => Repo.list(reader, page),
+    exists: (id: string) => Repo.exists(reader, id)
+  }
+}).pipe(Effect.catchTag("WalletInOtherMode", Effect.die))
+
 /** The owners of keys, payments and webhooks. The account `default` is created at the first start. */
 export class Accounts extends Context.Tag("tilld/Auth/Accounts")<
   Accounts,
-  {
-    readonly create: (
-      account: NewAccount
-    ) => Effect.Effect<Account, AccountExists | WalletInOtherMode | StoreUnavailable>
-    /** A page of all accounts, oldest first. */
-    readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<Account>, StoreUnavailable>
-    /** Changes an account's limits; absent fields stay. In force once it returns. */
-    readonly change: (
-      id: AccountId,
-      change: Partial<AccountTerms>
-    ) => Effect.Effect<Account, UnknownAccount | StoreUnavailable>
-    /** An account's own rate limits, synchronously: every request asks. */
-    readonly termsOf: (id: AccountId) => AccountTerms
-    readonly exists: (id: string) => Effect.Effect<boolean, StoreUnavailable>
-  }
+  Effect.Effect.Success<typeof makeAccounts>
 >() {
-  static readonly layer = Layer.effect(
-    Accounts,
-    Effect.gen(function* () {
-      const reader = yield* Reader
-      const writer = yield* Writer
-      const isThere = yield* Repo.exists(reader, defaultAccount)
-      if (!isThere) yield* writer.write(insert({ id: defaultAccount, name: "Default", wallets: [] }))
-      // Of the few accounts that have limits of their own.
-      const own = new Map((yield* Repo.withOwnLimits(reader)).map(({ id, terms }) => [id, terms]))
-      const change = Effect.fn("Accounts.change")(function* (id: AccountId, change: Partial<AccountTerms>) {
-        const tx = yield* Tx
-        const account = yield* Repo.byId(tx, id)
-        if (account === undefined) return yield* UnknownAccount.of(id)
-        const changed: Account = { ...account, terms: { ...account.terms, ...change } }
-        yield* Repo.change(changed)
-        tx.afterCommit(() => void own.set(id, changed.terms))
-        return changed
-      })
-      return {
-        create: (account: NewAccount) => writer.write(insert(account)),
-        change: (id: AccountId, terms: Partial<AccountTerms>) => writer.write(change(id, terms)),
-        termsOf: (id: AccountId) => own.get(id) ?? asConfigured,
-        list: (page: ListPage) => Repo.list(reader, page),
-        exists: (id: string) => Repo.exists(reader, id)
-      }
-    }).pipe(Effect.catchTag("WalletInOtherMode", Effect.die))
-  )
+  static readonly layer = Layer.effect(Accounts, makeAccounts)
 }

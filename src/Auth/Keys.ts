@@ -1,13 +1,5 @@
 import { Clock, Context, Data, Duration, Effect, Either, Layer, Redacted } from "effect"
-import {
-  KeyEnded,
-  KeyExists,
-  LimitRefused,
-  type Owner,
-  type QuotaExceeded,
-  TooMany,
-  UnknownAccount
-} from "../Domain/Account.ts"
+import { KeyEnded, KeyExists, LimitRefused, type Owner, TooMany, UnknownAccount } from "../Domain/Account.ts"
 import { type ApiKey, type KeyLimits, type KeyTerms, mostKeys, type Permission } from "../Domain/ApiKey.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import { type AccountId, type ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
@@ -209,6 +201,10 @@ const makeKeys = Effect.gen(function* () {
     return Either.right(key)
   }
 
+  /**
+   * The key for the text of a header; undefined when it is unknown, expired or revoked. `from` gives the client's address,
+   * and is called only for a key that has a list of them. It is an `Either`, unless the store has to be asked.
+   */
   const authenticate = (
     presented: string,
     from: () => string
@@ -254,10 +250,15 @@ const makeKeys = Effect.gen(function* () {
       return yield* writer.write(command)
     })
 
+  /** Once it returns, the key authenticates no request. Undefined: there is no such key. */
   const revoke = Effect.fn("Keys.revoke")((id: string) =>
     changing(id, (key, now) => Effect.as(Repo.revoke(key.id, now), { ...key, revokedAt: key.revokedAt ?? now }))
   )
 
+  /**
+   * Changes where a key may be used from, and its limits. `configured` is given where an admin of the account does it, who
+   * may lower a limit that the operator gave, and no more. Undefined: there is no such key.
+   */
   const change = Effect.fn("Keys.change")((id: string, given: Partial<KeyTerms>, configured?: RateLimit) =>
     changing(
       id,
@@ -272,6 +273,10 @@ const makeKeys = Effect.gen(function* () {
     )
   )
 
+  /**
+   * Makes a key like this one, with the id `to`; this one ends after `overlap`. The new one lasts as long as this one was
+   * made for, and its rate limit windows are unused. Undefined: there is no such key.
+   */
   const roll = Effect.fn("Keys.roll")((id: string, to: ApiKeyId, overlap: Duration.Duration) =>
     changing(
       id,
@@ -295,12 +300,16 @@ const makeKeys = Effect.gen(function* () {
   yield* Effect.addFinalizer(() => recordUses)
 
   return {
+    /** `configured` is given where an admin of the account makes it: its limits must be lower than these. */
     create: Effect.fnUntraced(function* (request: NewKey, configured?: RateLimit) {
       const key = newKey(request.mode)
-      return { key, record: yield* writer.write(create(request, key, configured, quotaBytes)) }
+      const made: MadeKey = { key, record: yield* writer.write(create(request, key, configured, quotaBytes)) }
+      return made
     }),
     exists: (id: string) => Effect.map(Repo.byId(reader, id), (key) => key !== undefined),
+    /** A page of all keys, expired and revoked ones too, oldest first. */
     list: (page: ListPage) => Effect.map(Repo.list(reader, page), (keys) => keys.map(withLastUse)),
+    /** A page of an owner's keys, expired and revoked ones too, newest first. */
     listOf: (owner: Owner, page: ListPage) =>
       Effect.map(Repo.ofOwner(reader, owner, page), (keys) => keys.map(withLastUse)),
     find: ({ account, mode }: Owner, id: string) =>
@@ -311,11 +320,13 @@ const makeKeys = Effect.gen(function* () {
     roll,
     change,
     authenticate,
+    /** Whether a key still works, from the same addresses: for streams, which outlast their authentication. */
     isLive: Effect.fn("Keys.isLive")(function* ({ id, ips }: ApiKey) {
       const key = yield* Repo.byId(reader, id)
       if (key === undefined || isExpiredOrRevoked(key, yield* Clock.currentTimeMillis)) return false
       return key.ips.join() === ips.join()
     }),
+    /** Worker: stores once a minute when keys were last used. The end of the layer stores it too. */
     run: Effect.forever(Effect.delay(heartbeat(recordUses), useInterval))
   }
 })
@@ -325,57 +336,6 @@ const makeKeys = Effect.gen(function* () {
  * has only its SHA-256. Keys in use are cached, so that a request reads no database; every change is in force before it
  * returns. `respond` authenticates every request here; the operator's commands and the portal manage keys.
  */
-export class Keys extends Context.Tag("tilld/Auth/Keys")<
-  Keys,
-  {
-    /** `configured` is given where an admin of the account makes it: its limits must be lower than these. */
-    readonly create: (
-      key: NewKey,
-      configured?: RateLimit
-    ) => Effect.Effect<MadeKey, UnknownAccount | KeyExists | TooMany | QuotaExceeded | LimitRefused | StoreUnavailable>
-    readonly exists: (id: string) => Effect.Effect<boolean, StoreUnavailable>
-    /** A page of all keys, expired and revoked ones too, oldest first. */
-    readonly list: (page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
-    /** A page of an owner's keys, expired and revoked ones too, newest first. */
-    readonly listOf: (owner: Owner, page: ListPage) => Effect.Effect<ReadonlyArray<ApiKey>, StoreUnavailable>
-    /** A key of this owner. */
-    readonly find: (owner: Owner, id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
-    /** Once it returns, the key authenticates no request. Undefined: there is no such key. */
-    readonly revoke: (id: string) => Effect.Effect<ApiKey | undefined, StoreUnavailable>
-    /**
-     * Makes a key like this one, with the id `to`; this one ends after `overlap`. The new one lasts as long as this one was
-     * made for, and its rate limit windows are unused. Undefined: there is no such key.
-     */
-    readonly roll: (
-      id: string,
-      to: ApiKeyId,
-      overlap: Duration.Duration
-    ) => Effect.Effect<MadeKey | undefined, KeyEnded | KeyExists | TooMany | QuotaExceeded | StoreUnavailable>
-    /**
-     * Changes where a key may be used from, and its limits. `configured` is given where an admin of the account does it, who
-     * may lower a limit that the operator gave, and no more. Undefined: there is no such key.
-     */
-    readonly change: (
-      id: string,
-      change: Partial<KeyTerms>,
-      configured?: RateLimit
-    ) => Effect.Effect<ApiKey | undefined, KeyEnded | LimitRefused | StoreUnavailable>
-    /**
-     * The key for the text of a header; undefined when it is unknown, expired or revoked. `from` gives the client's address,
-     * and is called only for a key that has a list of them. It is an `Either`, unless the store has to be asked.
-     */
-    readonly authenticate: (
-      presented: string,
-      from: () => string
-    ) => Effect.Effect<ApiKey | undefined, WrongAddress | StoreUnavailable>
-    /**
-     * Whether a key is still neither expired nor revoked, and may be used from the same addresses: for streams, which
-     * outlast their authentication.
-     */
-    readonly isLive: (key: ApiKey) => Effect.Effect<boolean, StoreUnavailable>
-    /** Worker: stores once a minute when keys were last used. The end of the layer stores it too. */
-    readonly run: Effect.Effect<never>
-  }
->() {
+export class Keys extends Context.Tag("tilld/Auth/Keys")<Keys, Effect.Effect.Success<typeof makeKeys>>() {
   static readonly layer = Layer.scoped(Keys, makeKeys)
 }

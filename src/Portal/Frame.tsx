@@ -39,8 +39,7 @@ const groups = {
     { path: "/webhooks", name: "Webhooks", role: "viewer", guide: "webhooks" },
     { path: "/deliveries", name: "Deliveries", role: "viewer", guide: "deliveries" },
     { path: "/keys", name: "API keys", role: "viewer", guide: "keys" },
-    { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" },
-    { path: "/simulate", name: "Simulate", role: "admin", guide: "sandbox" }
+    { path: "/requests", name: "Requests", role: "viewer", guide: "deliveries" }
   ]
 } as const satisfies Readonly<Record<string, ReadonlyArray<Section>>>
 

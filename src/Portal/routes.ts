@@ -23,7 +23,6 @@ import { paymentsRoutes } from "./pages/Payments.tsx"
 import { peopleRoutes } from "./pages/People.tsx"
 import { priceRoutes } from "./pages/Prices.tsx"
 import { requestRoutes } from "./pages/Requests.tsx"
-import { simulateRoutes } from "./pages/Simulate.tsx"
 import { webhookRoutes } from "./pages/Webhooks.tsx"
 import { type PortalHandler, type PortalRoute, pageRoute } from "./route.ts"
 
@@ -65,7 +64,6 @@ export const routes = [
   ...paymentRoutes,
   ...exceptionRoutes,
   ...ledgerRoutes,
-  ...simulateRoutes,
   ...keyRoutes,
   ...pairingRoutes,
   ...webhookRoutes,

@@ -158,9 +158,3 @@ export const payFor = Effect.fn("Sandbox.payFor")(function* (sending: Sending) {
   const txHash = yield* pay(chain, { currency, amount, to: payment.address as Address })
   return { amount, expected, txHash, sent: formatAmount(String(amount), currency, sent) }
 })
-
-/** Replaces a local chain's last `depth` blocks by empty ones. Fails with `LocalRpcError`. */
-export const reorg = Effect.fn("Sandbox.reorg")(function* ({ name, rpcUrl }: PayingChain, depth: number) {
-  const rpc = yield* makeRpc(name, rpcUrl)
-  yield* rpc("anvil_reorg", [depth, []])
-})

@@ -16,7 +16,7 @@ const weightOf = (parts: ReadonlyArray<Buffer>) => parts.reduce((sum, part) => s
 liveSuite(portalApp, "the pages of an account", (_, it) => {
   it.scoped.each([
     [["", "/payments", "/payments?status=nonsense", "/payments/:id", "/payments/new"]],
-    [["/exceptions?status=all", "/exceptions/:id", "/simulate", "/quotes", "/health", "/accounts", "/accounts/new"]],
+    [["/exceptions?status=all", "/exceptions/:id", "/quotes", "/health", "/accounts", "/accounts/new"]],
     [["/invoices", "/invoices/:id", "/invoices/:id/cancel"]],
     [["/keys", "/keys/new", "/keys/:id", "/keys/:id/revoke", "/pair", "/requests"]],
     [["/webhooks", "/webhooks/new", "/webhooks/default-secret", "/webhooks/:id", "/webhooks/:id/delete"]],

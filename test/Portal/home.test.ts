@@ -226,7 +226,7 @@ liveSuite(portalApp, "the portal's home page", (test) => {
     const steps = Effect.map(ida.get(base), ({ text }) => /<h2 id="first-steps">.*?<\/section>/s.exec(text)?.[0] ?? "")
     const before = yield* steps
     expect(before).toContain("0 of 5")
-    for (const path of ["/settings", "/keys/new", "/webhooks/new", "/simulate", "/me"]) {
+    for (const path of ["/settings", "/keys/new", "/webhooks/new", "/payments/new", "/me"]) {
       expect(before).toContain(`<a class="button primary" href="${base}${path}">`)
     }
     expect((yield* (yield* somebody({ account, role: "viewer", name: "Vic" })).get(base)).text).not.toContain(

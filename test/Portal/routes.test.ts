@@ -25,7 +25,6 @@ it("a page that is not for every viewer of the account is named here", () => {
       "/people/:id/revoke",
       "/settings",
       "/settings/logo",
-      "/simulate",
       "/webhooks/:id/delete",
       "/webhooks/new"
     ]
@@ -52,7 +51,7 @@ it("what changes something is for its role, and what can do most harm asks for a
     ],
     admin: [
       ...["/deliveries/:id/resend", "/deliveries/resend", "/deliveries/resend-range", "/keys/:id/revoke"],
-      ...["/payments/new", "/simulate/pay", "/simulate/reorg"],
+      ...["/payments/:id/simulate", "/payments/new"],
       "/webhooks/:id/test"
     ],
     adminProvenLive: [

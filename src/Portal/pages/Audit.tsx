@@ -55,7 +55,6 @@ export const actTexts: Readonly<Record<string, string>> = {
   rescan: "Blocks read again",
   restore: "Backup restored",
   "sandbox pay": "Paid on the local chain",
-  "sandbox reorg": "Local chain reorganized",
   "secrets rotate": "Master key rotated",
   "sweep account": "Refunds of a broadcast accounted for",
   "sweep begin": "Refunds of a broadcast begun",

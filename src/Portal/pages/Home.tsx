@@ -65,7 +65,6 @@ const stepsOf = Effect.fn("Portal.firstSteps")(function* (
   const { owner } = viewer
   const keys = yield* KeysRepo.countWorking(db, owner, false, now)
   const endpoints = yield* EndpointsRepo.list(db, owner)
-  const isTest = owner.mode === "test"
   const step = (text: string, isDone: boolean, path: string, act: string): Step => ({
     ...{ text, isDone, act },
     href: pathOf(viewer, path)
@@ -79,9 +78,7 @@ const stepsOf = Effect.fn("Portal.firstSteps")(function* (
       "/webhooks/new",
       "Add an endpoint"
     ),
-    isTest
-      ? step("Pay a first payment on a local chain", confirmed > 0, "/simulate", "Simulate")
-      : step("Take a first payment", confirmed > 0, "/payments/new", "New payment"),
+    step("Take a first payment", confirmed > 0, "/payments/new", "New payment"),
     step("Set a password or a passkey, so that you get in again", hasCredentials, "/me", "Sign-in")
   ]
   return steps.every(({ isDone }) => isDone) ? none : steps

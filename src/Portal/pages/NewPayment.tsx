@@ -31,7 +31,7 @@ type Chains = SettingsShape["chains"]
 const byUse = ["USDC", "USDT", "DAI", "ETH", "WBTC"] as const satisfies ReadonlyArray<PaymentCurrency>
 
 /** What can be asked for, as `USDC-base` with what people read. */
-export const assetsOf = (chains: Chains, mode: Mode): ReadonlyArray<readonly [value: string, text: string]> =>
+const assetsOf = (chains: Chains, mode: Mode): ReadonlyArray<readonly [value: string, text: string]> =>
   byUse.flatMap((currency) =>
     chains
       .filter((one) => one.mode === mode)
@@ -129,7 +129,7 @@ const refusalOf = (error: InvoiceError): ApiError | StoreUnavailable => {
 }
 
 /** Makes a payment as the API does, with its row in the audit log. */
-export const createByHand = Effect.fnUntraced(function* (owner: Owner, actor: Actor, request: CreatePayment) {
+const createByHand = Effect.fnUntraced(function* (owner: Owner, actor: Actor, request: CreatePayment) {
   const payments = yield* Payments
   const { amount, chain, currency, merchantRef } = request
   const detail = { merchantRef, amount: amount.toString(), currency, chain }

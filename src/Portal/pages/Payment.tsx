@@ -11,6 +11,7 @@ import type { PaymentException } from "../../Domain/Exception.ts"
 import { decimalsOfPayment, isEnded, type Payment } from "../../Domain/Payment.ts"
 import type { QuoteObject } from "../../Domain/Quote.ts"
 import { type Refund, refundObject } from "../../Domain/Refund.ts"
+import { paymentObject } from "../../Events/paymentObject.ts"
 import { audited } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { NameRefundBody, RefundBody } from "../../Payments/decisions/Api.ts"
@@ -23,10 +24,11 @@ import { ofPayment as refundsOf } from "../../Payments/RefundsRepo.ts"
 import { Payments } from "../../Payments.ts"
 import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
 import { localChainIn } from "../../Sandbox/local.ts"
+import { payFor } from "../../Sandbox/pay.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { aboutOne, actOn, confirmation, framedReply, missing } from "../answers.tsx"
-import { Act, blank, type FormState, PostForm, TextArea, TextField } from "../components/Form.tsx"
+import { Act, blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import { Facts, Table } from "../components/Table.tsx"
 import { Chain, CopyText, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
 import { bodyOfForm, givenOf } from "../fields.ts"
@@ -155,16 +157,19 @@ const Technical = ({ context, payment, story }: PaymentPage & { readonly context
   )
 }
 
+/** The chain on which the portal pays a payment for a trial: a local one, of the test mode. */
+const localOf = ({ chain, mode }: Payment, { chains }: SettingsShape) =>
+  mode === "test" ? localChainIn(chains, chain) : undefined
+
 const Actions = ({ payment, settings, viewer }: PaymentPage) => {
-  const canSimulate = payment.mode === "test" && localChainIn(settings.chains, payment.chain) !== undefined
   const isOpen = !isEnded(payment.status)
   if (!mayAs(viewer.role, "admin")) return null
   return (
     <div class="actions no-print">
-      {canSimulate && isOpen ? (
-        <a class="button" href={pathOf(viewer, `/simulate?payment=${payment.id}`)}>
-          Pay it on the local chain
-        </a>
+      {isOpen && localOf(payment, settings) !== undefined ? (
+        <PostForm of={blank("simulate")} to={`/payments/${payment.id}/simulate`} submit="Pay it on the local chain">
+          <Select name="part" label="Amount" options={Object.entries(parts)} />
+        </PostForm>
       ) : null}
       {payment.status === "pending" || payment.status === "expired" ? null : (
         <a href={pathOf(viewer, `/payments/${payment.id}/refund`)}>Record a refund</a>
@@ -351,6 +356,30 @@ const cancel = ofPayment<Services | Writer>((viewer, { id }) =>
   )
 )
 
+/** How much a trial pays. */
+const parts = { all: "all that is missing", half: "half of what is missing", more: "a tenth too much" } as const
+
+/** Pays a payment on its local chain. `tilld sandbox pay` pays with another token, or on another chain. */
+const simulate = ofPayment<Services | Writer>((viewer, payment, form) =>
+  Effect.flatMap(Settings, (settings) => {
+    const chain = localOf(payment, settings)
+    if (chain === undefined) return Effect.succeed(missing(viewer, section, "payment on a local chain"))
+    const { currency, id } = payment
+    const part = (["half", "more"] as const).find((each) => each === form.get("part"))
+    const sending = { part, chain, currency, confirmations: chain.confirmations, networks: settings.chains }
+    return actOn(
+      viewer,
+      Either.right({ act: "sandbox pay", detail: { payment: id, chain: chain.name, currency, part } }),
+      (act, { actor }) =>
+        Effect.scoped(audited(actor, act, () => payFor({ ...sending, payment: paymentObject(payment, settings) }))),
+      {
+        done: () => donePage(viewer, id, "simulated"),
+        refused: (problems, status) => paymentPage(viewer, id, { ...blank("simulate"), problems }, status)
+      }
+    )
+  })
+)
+
 const refundForm = (viewer: Viewer, { currency, id, merchantRef }: Payment, form: FormState, status = 200) => {
   const here = pathOf(viewer, `/payments/${id}`)
   return framedReply(
@@ -436,6 +465,7 @@ const drop = ofRefund<Services | Settlement | Writer>((viewer, { id, payment = "
 export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Settlement | Writer>> = [
   pageRoute("/payments/:id", "viewer", show),
   pageRoute("/payments/:id/cancel", "admin", confirmCancel),
+  formRoute("/payments/:id/simulate", "admin", simulate),
   formRoute("/payments/:id/cancel", "admin", cancel, proofTo("cancel a payment")),
   pageRoute(
     "/payments/:id/refund",
