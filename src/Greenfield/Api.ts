@@ -30,11 +30,10 @@ const Checkout = Schema.Struct({
   paymentMethods: maybe(must("be a list of payment methods", Schema.Array(Schema.String).pipe(Schema.maxItems(100)))),
   expirationMinutes: maybe(must("be a number from 1 to 1440", Schema.Number.pipe(Schema.between(1, 1_440)))),
   redirectURL: maybe(must("be a URL", Schema.String)),
-  redirectAutomatically: maybe(must("be a boolean", Schema.Boolean)),
   defaultLanguage: maybe(must("be a language", Schema.String.pipe(Schema.maxLength(35)))),
-  speedPolicy: maybe(must("be a text", Schema.String.pipe(Schema.maxLength(40)))),
-  paymentTolerance: maybe(must("be a number", Schema.Number)),
-  monitoringMinutes: maybe(must("be a number", Schema.Number))
+  // Given back as they came: confirmations and tolerance are the operator's.
+  ...{ redirectAutomatically: maybe(Schema.Unknown), speedPolicy: maybe(Schema.Unknown) },
+  ...{ paymentTolerance: maybe(Schema.Unknown), monitoringMinutes: maybe(Schema.Unknown) }
 })
 
 export const CreateInvoiceBody = Schema.Struct({

@@ -1,5 +1,5 @@
 /** Invoices as shop plugins make, read, mark and choose for them. */
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option, Predicate, Schema } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { shopOf } from "../Auth/shops.ts"
 import { type ApiError, type FieldProblem, invalid } from "../Domain/ApiError.ts"
@@ -29,6 +29,10 @@ type Body = typeof CreateInvoiceBody.Type
 
 const problem = (path: string, message: string): ApiError => invalid([{ path, message }])
 
+/** The problem of a field, unless it is right. */
+const unless = (isRight: boolean, path: string, message: string): ReadonlyArray<FieldProblem> =>
+  isRight ? [] : [{ path, message }]
+
 const reference = Schema.decodeUnknownOption(merchantRefField(""))
 
 /** The nearest language of the page: plugins send `nl-NL` and the like. */
@@ -38,12 +42,14 @@ const languageOf = (given = ""): Language | undefined => languages.find((one) =>
 const deepest = 5
 const largest = 16 * 1024
 
-/** Whether a value can be given back as it came. */
-const isKept = (value: unknown, depth = 0): boolean =>
+const keptRule = `must have at most ${deepest} levels of exact values, and ${largest} characters with the rest`
+
+const isShallow = (value: unknown, depth: number): boolean =>
   value !== inexact &&
-  (typeof value !== "object" ||
-    value === null ||
-    (depth < deepest && Object.values(value).every((one) => isKept(one, depth + 1))))
+  (!Predicate.isObject(value) || (depth > 0 && Object.values(value).every((one) => isShallow(one, depth - 1))))
+
+/** Whether a value can be given back as it came. */
+const isKept = (value: object): boolean => isShallow(value, deepest) && JSON.stringify(value).length <= largest
 
 /** What is offered of the methods that are asked for, `USDC-BASE` or `USDC_BASE`, in the order of the configuration. */
 const among = (offered: ReadonlyArray<PaymentChoice>, asked: ReadonlyArray<string> = []) => {
@@ -123,25 +129,13 @@ export const invoiceOperations = Effect.gen(function* () {
     const redirectUrl = redirectOf(checkout.redirectURL, id, orderId)
     const currencies = among(choicesIn(settings, key.mode), checkout.paymentMethods)
     const currency = (body.currency ?? (yield* shopOf(reader, key.account)).currency ?? "USD").toUpperCase()
+    const isAllowed = redirectUrl === undefined || isRedirectUrl(redirectUrl, key.mode)
     const problems = [
-      ...(amount === "" ? [{ path: "amount", message: "is required: top-ups are not offered" }] : []),
-      ...(isCurrency(currency)
-        ? []
-        : [{ path: "currency", message: "is not offered: use EUR, USD, GBP, MXN or a token" }]),
-      ...(currencies.length > 0
-        ? []
-        : [{ path: "checkout.paymentMethods", message: "has none that this store takes: leave it out for all" }]),
-      ...(redirectUrl === undefined || isRedirectUrl(redirectUrl, key.mode)
-        ? []
-        : [{ path: "checkout.redirectURL", message: "must be an https URL; http on localhost with a test key" }]),
-      ...(isKept(body) && JSON.stringify(body).length <= largest
-        ? []
-        : [
-            {
-              path: "metadata",
-              message: `must have at most ${deepest} levels, and ${largest} characters with the rest`
-            }
-          ])
+      ...unless(amount !== "", "amount", "is required: top-ups are not offered"),
+      ...unless(isCurrency(currency), "currency", "is not offered: use EUR, USD, GBP, MXN or a token"),
+      ...unless(currencies.length > 0, "checkout.paymentMethods", "has none that this store takes: leave it out"),
+      ...unless(isAllowed, "checkout.redirectURL", "must be an https URL; http on localhost with a test key"),
+      ...unless(isKept(body), "metadata", keptRule)
     ]
     if (problems.length > 0 || !isCurrency(currency)) return yield* invalid(problems)
     const price = { amount, currency }
@@ -184,11 +178,8 @@ export const invoiceOperations = Effect.gen(function* () {
       return at === undefined ? undefined : at * 1000
     }
     const ids = yield* Repo.list(reader, key, {
-      ...{
-        orderIds: listed(query, "orderId"),
-        statuses: listed(query, "status"),
-        text: query.get("textSearch") || undefined
-      },
+      ...{ orderIds: listed(query, "orderId"), statuses: listed(query, "status") },
+      text: query.get("textSearch") || undefined,
       ...{ from: seconds("startDate"), until: seconds("endDate") },
       ...{ skip: numberIn(query, "skip", 1_000_000) ?? 0, take: numberIn(query, "take", 100) ?? 50 }
     })
@@ -260,10 +251,7 @@ export const invoiceOperations = Effect.gen(function* () {
     if (read.standing.status !== status) {
       const possible = markable(read)
       if (!possible.includes(status)) {
-        return yield* problem(
-          "status",
-          `cannot be ${status}: ${possible.length === 0 ? "the invoice has ended" : `use ${possible}`}`
-        )
+        return yield* problem("status", `cannot be ${status}: ${possible[0] ?? "nothing"} is what it can be marked`)
       }
       yield* status === "Settled"
         ? settle(read, asking)
@@ -283,9 +271,7 @@ export const invoiceOperations = Effect.gen(function* () {
   const change = Effect.fnUntraced(function* (asking: Asking<typeof MetadataBody.Type>) {
     const { plugin } = yield* find(asking)
     const { metadata } = asking.body
-    if (!isKept(metadata) || JSON.stringify(metadata).length > largest) {
-      return yield* problem("metadata", `must have at most ${deepest} levels and ${largest} characters`)
-    }
+    if (!isKept(metadata)) return yield* problem("metadata", keptRule)
     yield* writer.write(Repo.setMetadata(plugin.id, { ...plugin.asked, metadata }))
     return view(yield* find(asking))
   })

@@ -37,18 +37,13 @@ export const makePluginPages = Effect.gen(function* () {
     const form = method === "POST" ? new URLSearchParams(body?.toString("utf8")) : undefined
     const refund = pull === undefined ? undefined : yield* Effect.provide(refundPage(pull, form), context)
     if (refund !== undefined) return refund
-    const script =
-      path === "/modal/btcpay.js" ? assets().named("modal.js", String(headers["accept-encoding"] ?? "")) : undefined
-    if (script !== undefined) return script
+    if (path === "/modal/btcpay.js") return seeOther(`${publicUrl}${assets().modal()}`)
     const id = idOf(path, search)
     const plugin = id === undefined ? undefined : yield* Repo.byId(reader, id)
     const invoice = plugin && (yield* Invoices.byId(reader, plugin.id))
     if (invoice === undefined) {
-      return errorPage(
-        "checkout",
-        { status: 404, title: "Not found", text: "There is no such invoice: check the link." },
-        requestId
-      )
+      const text = "There is no such invoice: check the link."
+      return errorPage("checkout", { status: 404, title: "Not found", text }, requestId)
     }
     return seeOther(
       path.startsWith("/invoices/")

@@ -52,12 +52,7 @@ export const storeOperations = Effect.gen(function* () {
       permissions: key.pluginPermissions.map((permission) => `${permission}:${storeIdOf(key)}`)
     })
 
-  const noRates = () =>
-    refusal(
-      "NOT_FOUND",
-      { code: "not-found" },
-      "There is no rate source to configure: the operator chooses the sources."
-    )
+  const noRates = () => refusal("NOT_FOUND", { code: "not-found" }, "The operator chooses the sources of rates.")
 
   const settingsToView = "btcpay.store.canviewstoresettings"
   return [
