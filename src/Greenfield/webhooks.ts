@@ -2,7 +2,7 @@
 import { Duration, Effect, Redacted, Schema } from "effect"
 import { ApiError, invalid, quotaExceeded } from "../Domain/ApiError.ts"
 import { newEndpointId, randomToken } from "../Domain/Ids.ts"
-import { type Endpoint, loggedHost, type PluginEndpoint } from "../Domain/Webhook.ts"
+import { type Endpoint, loggedHost } from "../Domain/Webhook.ts"
 import { maybe, must } from "../lib/annotations.ts"
 import { HttpsUrl } from "../lib/Url.ts"
 import { audited, keyActor } from "../Operations/auditLog.ts"
@@ -11,52 +11,37 @@ import { Webhooks } from "../Webhooks.ts"
 import { notFound } from "./errors.ts"
 import { type Asking, operation, withBody } from "./operations.ts"
 
-const Yes = Schema.optionalWith(must("be a boolean", Schema.Boolean), { exact: true, default: () => true })
+const otherwise = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
+  Schema.optionalWith(schema, { exact: true, default: () => value })
 
-/** Kinds that there are not are kept, and never sent: a bound keeps strangers from storing more. */
-const Kinds = Schema.Array(Schema.String.pipe(Schema.maxLength(100))).pipe(Schema.maxItems(100))
+const Yes = otherwise(must("be a boolean", Schema.Boolean), true)
 
-const AuthorizedEvents = Schema.Struct({
-  everything: Yes,
-  specificEvents: Schema.optionalWith(must("be a list of at most 100 kinds of events", Kinds), {
-    exact: true,
-    default: () => []
-  })
-})
+// Kinds that there are not are kept, and never sent: a bound keeps strangers from storing more.
+const Kinds = must(
+  "be a list of at most 100 kinds of events",
+  Schema.Array(Schema.String.pipe(Schema.maxLength(100))).pipe(Schema.maxItems(100))
+)
+
+const AuthorizedEvents = Schema.Struct({ everything: Yes, specificEvents: otherwise(Kinds, []) })
 
 const WebhookBody = Schema.Struct({
   url: HttpsUrl,
   enabled: Yes,
   automaticRedelivery: Yes,
-  authorizedEvents: Schema.optionalWith(AuthorizedEvents, {
-    exact: true,
-    default: () => ({ everything: true, specificEvents: [] })
-  }),
-  secret: maybe(
-    must("be 1 to 256 visible characters", Schema.String.pipe(Schema.pattern(/^[^\s\p{C}]{1,256}$/u)), {
-      log: "hidden"
-    })
-  )
+  authorizedEvents: otherwise(AuthorizedEvents, { everything: true, specificEvents: [] }),
+  secret: maybe(must("be 1 to 256 visible characters", Schema.String.pipe(Schema.pattern(/^[^\s\p{C}]{1,256}$/u))))
 })
-type WebhookBody = typeof WebhookBody.Type
+type Body = typeof WebhookBody.Type
 
-const everything: PluginEndpoint = {
-  enabled: true,
-  automaticRedelivery: true,
-  everything: true,
-  specificEvents: []
+const targetOf = ({ authorizedEvents, automaticRedelivery, enabled, url }: Body) => ({
+  url,
+  plugin: { enabled, automaticRedelivery, ...authorizedEvents }
+})
+
+const view = ({ id, plugin, url }: Endpoint) => {
+  const { enabled, automaticRedelivery, ...authorizedEvents } = { ...plugin }
+  return { id, enabled, automaticRedelivery, url, authorizedEvents }
 }
-
-const view = ({ id, plugin: { automaticRedelivery, enabled, ...authorizedEvents } = everything, url }: Endpoint) => ({
-  ...{ id, enabled, automaticRedelivery, url, authorizedEvents }
-})
-
-const pluginOf = ({ authorizedEvents, automaticRedelivery, enabled }: WebhookBody): PluginEndpoint => ({
-  ...{ enabled, automaticRedelivery },
-  ...authorizedEvents
-})
-
-const urlProblem = ({ message }: { readonly message: string }) => invalid([{ path: "url", message }])
 
 const canModify = "btcpay.store.webhooks.canmodifywebhooks"
 
@@ -66,36 +51,35 @@ export const webhookOperations = Effect.gen(function* () {
 
   const idOf = ({ path }: Asking<unknown>) => path["webhook"] ?? ""
 
-  /** Who gets an account's events is an administrative act. */
-  const administer = <A, E>(
-    { body, key }: Asking<unknown>,
-    act: string,
-    endpoint: string,
-    work: Effect.Effect<A, E>
-  ) => {
-    const { url } = (body ?? {}) as Partial<WebhookBody>
-    const detail = { endpoint, host: loggedHost(url), plugin: true }
-    return Effect.provideService(
-      audited(keyActor(key), { act, detail }, () => work),
-      Writer,
-      writer
-    )
-  }
-
   const found = <A, E>(effect: Effect.Effect<A | undefined, E>) =>
     Effect.flatMap(effect, (one) => (one === undefined ? notFound("webhook") : Effect.succeed(one)))
 
+  /** Who gets an account's events is an administrative act. */
+  const administer = <A, E>(
+    act: string,
+    { key }: Asking<unknown>,
+    endpoint: string,
+    work: Effect.Effect<A, E>,
+    url?: string
+  ) =>
+    audited(keyActor(key), { act, detail: { endpoint, host: loggedHost(url), plugin: true } }, () => work).pipe(
+      Effect.provideService(Writer, writer)
+    )
+
+  const refusals = {
+    TargetRefused: ({ message }: { readonly message: string }) => invalid([{ path: "url", message }]),
+    QuotaExceeded: quotaExceeded
+  }
+
   // The answer has the secret: it is not kept for a repeated request.
-  const create = (asking: Asking<WebhookBody>) => {
+  const create = (asking: Asking<Body>) => {
     const { body, key } = asking
-    const { secret = randomToken(), url } = body
-    const id = newEndpointId()
-    const endpoint = { id, url, events: [], plugin: pluginOf(body), secret: Redacted.make(secret) }
-    return administer(asking, "webhooks register", id, webhooks.create(key, endpoint)).pipe(
+    const { secret = randomToken() } = body
+    const endpoint = { ...targetOf(body), id: newEndpointId(), events: [], secret: Redacted.make(secret) }
+    return administer("webhooks register", asking, endpoint.id, webhooks.create(key, endpoint), body.url).pipe(
       Effect.map((made) => ({ ...view(made), secret })),
       Effect.catchTags({
-        TargetRefused: urlProblem,
-        QuotaExceeded: (error) => quotaExceeded(error),
+        ...refusals,
         TooManyEndpoints: ({ message }) => new ApiError({ code: "TOO_MANY_ENDPOINTS", message }),
         EndpointAlike: Effect.die,
         EndpointExists: Effect.die
@@ -103,23 +87,18 @@ export const webhookOperations = Effect.gen(function* () {
     )
   }
 
-  const replace = (asking: Asking<WebhookBody>) => {
+  const replace = (asking: Asking<Body>) => {
     const { body, key, storeReplay } = asking
-    const change = {
-      ...{ url: body.url, plugin: pluginOf(body), overlap: Duration.zero },
-      secret: body.secret === undefined ? undefined : Redacted.make(body.secret)
-    }
+    const secret = body.secret === undefined ? undefined : Redacted.make(body.secret)
+    const change = { ...targetOf(body), secret, overlap: Duration.zero }
     const kept = (endpoint: Endpoint) => storeReplay?.(view(endpoint)) ?? Effect.void
     const changed = webhooks.change(key, idOf(asking), change, kept)
-    return found(administer(asking, "webhooks change", idOf(asking), changed)).pipe(
+    return found(administer("webhooks change", asking, idOf(asking), changed, body.url)).pipe(
       Effect.map(view),
+      // Only an overlap is refused.
       Effect.catchTags({
-        TargetRefused: urlProblem,
-        QuotaExceeded: (error) => quotaExceeded(error),
-        // Only an overlap can be refused.
-        RotationUnderWay: Effect.die,
-        SecretReplaced: Effect.die,
-        SecretUnreadable: Effect.die
+        ...refusals,
+        ...{ RotationUnderWay: Effect.die, SecretReplaced: Effect.die, SecretUnreadable: Effect.die }
       })
     )
   }
@@ -128,17 +107,18 @@ export const webhookOperations = Effect.gen(function* () {
 
   const list = ({ key }: Asking<unknown>) => Effect.map(webhooks.list(key, true), (all) => all.map(view))
 
-  const remove = (asking: Asking<unknown>) => {
-    const id = idOf(asking)
-    return Effect.as(found(administer(asking, "webhooks delete", id, webhooks.remove(asking.key, id, true))), {})
-  }
+  const remove = (asking: Asking<unknown>) =>
+    administer("webhooks delete", asking, idOf(asking), webhooks.remove(asking.key, idOf(asking), true)).pipe(
+      found,
+      Effect.as({})
+    )
 
+  const [all, one] = ["stores/:store/webhooks", "stores/:store/webhooks/:webhook"]
   return [
-    operation("GET", "stores/:store/webhooks", canModify, list),
-    withBody("POST", "stores/:store/webhooks", canModify, WebhookBody, create),
-    operation("GET", "stores/:store/webhooks/:webhook", canModify, get),
-    withBody("PUT", "stores/:store/webhooks/:webhook", canModify, WebhookBody, replace),
-    operation("DELETE", "stores/:store/webhooks/:webhook", canModify, remove),
-    operation("GET", "webhooks/:webhook", canModify, get)
+    operation("GET", all, canModify, list),
+    withBody("POST", all, canModify, WebhookBody, create),
+    ...[one, "webhooks/:webhook"].map((path) => operation("GET", path, canModify, get)),
+    withBody("PUT", one, canModify, WebhookBody, replace),
+    operation("DELETE", one, canModify, remove)
   ]
 })

@@ -26,7 +26,6 @@ import type { Selection } from "./queue/DeliveryLogRepo.ts"
 
 const deliveryLog = lazily(() => import("./queue/DeliveryLogRepo.ts"))
 const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
-const views = lazily(() => import("./queue/DeliveryLogRepo.ts"))
 const orders = lazily(() => import("./queue/redelivery.ts"))
 
 /** A delivery that cannot be sent again. Nothing was ordered. */
@@ -96,8 +95,7 @@ export const listDeliveries = operation({
   refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, endpoint, limit, mode, payment, since, status, until }, caller) {
     yield* mustExist(account)
-    const { byId, list } = yield* deliveryLog
-    const { operatorDelivery } = yield* views
+    const { byId, list, operatorDelivery } = yield* deliveryLog
     const reader = yield* Reader
     const now = yield* Clock.currentTimeMillis
     const last = after === undefined ? undefined : yield* byId(reader, after)
@@ -123,8 +121,7 @@ export const showDelivery = operation({
   output: OperatorDelivery,
   refusals: [NotFound],
   run: Effect.fnUntraced(function* ({ id }) {
-    const { byId } = yield* deliveryLog
-    const { operatorDelivery } = yield* views
+    const { byId, operatorDelivery } = yield* deliveryLog
     const delivery = yield* byId(yield* Reader, id)
     return delivery === undefined ? yield* noDelivery(id) : operatorDelivery(delivery)
   })

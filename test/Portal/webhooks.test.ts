@@ -1,13 +1,15 @@
 import { expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
-import { EndpointId, newEndpointId } from "../../src/Domain/Ids.ts"
+import { EndpointId, eventId, newEndpointId, newInvoiceId } from "../../src/Domain/Ids.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { Reader } from "../../src/Sql.ts"
 import * as EndpointsRepo from "../../src/Webhooks/queue/EndpointsRepo.ts"
 import { defaultSecrets, endpointContext } from "../../src/Webhooks/SigningKeys.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
-import { execute, rows } from "../lib/store.ts"
+import { execute, inTransaction, rows } from "../lib/store.ts"
 import { failOnce, openShop, portalApp, valueOf } from "./shop.ts"
 
 const target = (url: string, secret = "whsec_0123456789abcdef") =>
@@ -71,6 +73,39 @@ liveSuite(portalApp, "webhook endpoints in the portal", (test, it) => {
       expect(valueOf(refused.text, "url")).toBe(fields.get("url"))
     })
   )
+
+  test("a shop plugin's endpoint is marked, shows what it was sent, and can be deleted alone", function* () {
+    const { account, admin, base } = yield* openShop
+    const owner = { account, mode: "test" } as const
+    const plugin = {
+      ...{ enabled: true, automaticRedelivery: true, everything: false },
+      specificEvents: ["InvoiceSettled", "<b>"]
+    }
+    const url = "https://192.0.2.1/plugin"
+    const { id } = yield* Effect.flatMap(Webhooks, (webhooks) =>
+      webhooks.create(owner, { url, events: [], plugin, secret: Redacted.make("any text") })
+    )
+    const invoice = newInvoiceId(1)
+    const event = { ...owner, id: eventId(invoice, "InvoiceSettled", 0), invoice, kind: "InvoiceSettled" as const }
+    yield* Effect.flatMap(Outbox, (outbox) => inTransaction(outbox.publishPlugin({ ...event, body: { a: 1 } }, 1)))
+    const path = `${base}/webhooks/${id}`
+    for (const page of [path, `${base}/webhooks`]) {
+      const { text } = yield* admin.get(page)
+      expect(text).toContain("Shop plugin: InvoiceSettled, &lt;b>")
+    }
+    const { text } = yield* admin.get(path)
+    expect(text).toContain(`${path}/delete`)
+    expect(text).not.toContain("Rotate")
+    expect(text).not.toContain("Send a test")
+    const listed = yield* admin.get(`${base}/deliveries?endpoint=${id}`)
+    const [, delivery = ""] = /deliveries\/(dlv_[A-Za-z0-9_-]+)/.exec(listed.text) ?? []
+    const shown = yield* admin.get(`${base}/deliveries/${delivery}`)
+    expect(shown.text).toContain(`"webhookId":"${id}"`.replaceAll('"', "&quot;"))
+    expect((yield* admin.get(`${base}/deliveries`)).text).toContain(delivery)
+    expect((yield* admin.post(path, target(url))).status).toBe(422)
+    expect((yield* admin.post(`${path}/delete`, {})).status).toBe(303)
+    expect((yield* admin.get(path)).status).toBe(404)
+  })
 
   test("the list shows the state of each endpoint", function* () {
     const { admin, base, endpoint, pay } = yield* openShop

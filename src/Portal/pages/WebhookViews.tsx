@@ -4,7 +4,8 @@ import { Redacted } from "effect"
 import { EventKind } from "../../Domain/Event.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import type { sendTestDelivery } from "../../Webhooks/deliveryOperations.ts"
-import { countLimit, type EndpointHealth } from "../../Webhooks/queue/EndpointsRepo.ts"
+import type { EndpointHealth } from "../../Webhooks/queue/EndpointsRepo.ts"
+import { countLimit } from "../../Webhooks/queue/LanesRepo.ts"
 import {
   Act,
   Checks,

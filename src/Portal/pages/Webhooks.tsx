@@ -20,7 +20,8 @@ import {
   registerEndpoint
 } from "../../Webhooks/endpointOperations.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
-import { countLimit, healthOf, wouldCancel } from "../../Webhooks/queue/EndpointsRepo.ts"
+import { healthOf, wouldCancel } from "../../Webhooks/queue/EndpointsRepo.ts"
+import { countLimit } from "../../Webhooks/queue/LanesRepo.ts"
 import type { SigningKeys } from "../../Webhooks/SigningKeys.ts"
 import { ageOf, type DefaultSecretAge, markOf } from "../../Webhooks/SigningKeys.ts"
 import { rotateSecret } from "../../Webhooks/secretOperations.ts"

@@ -4,7 +4,8 @@ import type { Mode } from "../../Domain/Chain.ts"
 import type { AccountId, EndpointId } from "../../Domain/Ids.ts"
 import type { Endpoint } from "../../Domain/Webhook.ts"
 import { eventLoopTurn } from "../../lib/waiting.ts"
-import { allRows, allValues, countRows, type Db, execute, oneRow, oneValue, type Param, Tx } from "../../Sql.ts"
+import { allRows, allValues, type Db, execute, oneRow, oneValue, type Param, Tx } from "../../Sql.ts"
+import { countLimit, countWaiting, waiting } from "./LanesRepo.ts"
 
 /** JSON where the endpoint has values. */
 interface EndpointRow extends Omit<Endpoint, "events" | "plugin"> {
@@ -130,9 +131,6 @@ export const halfDeletedOf = (db: Db, { account, mode }: Owner, id: string) =>
 // The health of an owner's endpoints, for people. Only reads, by index. Newer is by the order of events: by their
 // times, a success while the clock was ahead would hide all failures after it was set back, for as long.
 
-/** Maximum number of counted rows. */
-export const countLimit = 10_000
-
 export interface EndpointHealth {
   /** When the newest event that has arrived did so, Unix milliseconds; undefined before the first. */
   readonly deliveredAt: number | undefined
@@ -191,35 +189,26 @@ export const outcomesOf = (db: Db) =>
   )
 
 export const healthOf = (db: Db, endpoint: EndpointId) =>
-  Effect.map(
-    oneRow<EndpointHealth>(
+  Effect.zipWith(
+    oneRow<Omit<EndpointHealth, "waiting">>(
       db,
       `SELECT
          (SELECT coalesce(done_at, created_at) FROM deliveries INDEXED BY deliveries_arrived
           WHERE endpoint_id = ? AND status = 'delivered' ORDER BY sequence DESC LIMIT 1) AS deliveredAt,
          (SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY deliveries_not_arrived
           WHERE endpoint_id = ? AND status IN ('pending', 'failed') AND attempts + redeliveries > 0
-          LIMIT ${countLimit})) AS failing,
-         (SELECT count(*) FROM (
-            SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL UNION ALL
-            SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE endpoint_id = ? AND after_sequence IS NOT NULL
-            LIMIT ${countLimit})) AS waiting`,
-      [endpoint, endpoint, endpoint, endpoint]
+          LIMIT ${countLimit})) AS failing`,
+      [endpoint, endpoint]
     ),
-    (row): EndpointHealth => row ?? { deliveredAt: undefined, failing: 0, waiting: 0 }
+    waiting(db, endpoint),
+    (row, ahead): EndpointHealth => ({ ...(row ?? { deliveredAt: undefined, failing: 0 }), waiting: ahead })
   )
 
 /**
  * How many deliveries deleting the endpoint would cancel: those that have not arrived and have an attempt ahead, except what
  * is also owed to a payment's own webhookUrl. At most `countLimit` are counted.
  */
-export const wouldCancel = (db: Db, endpoint: EndpointId) =>
-  countRows(
-    db,
-    `SELECT 1 FROM deliveries WHERE target = ? AND next_attempt_at IS NOT NULL AND own_url = 0
-     AND status IN ('pending', 'failed') UNION ALL
-     SELECT 1 FROM deliveries INDEXED BY deliveries_waiting WHERE endpoint_id = ? AND after_sequence IS NOT NULL
-     AND own_url = 0
-     LIMIT ${countLimit}`,
-    [endpoint, endpoint]
-  )
+export const wouldCancel = (db: Db, endpoint: EndpointId) => {
+  const lost = "own_url = 0 AND status IN ('pending', 'failed')"
+  return countWaiting(db, `target = ? AND ${lost}`, `endpoint_id = ? AND ${lost}`, [endpoint, endpoint])
+}

@@ -112,7 +112,7 @@ export const endTurn = (target: string, slow: boolean, now: number) =>
   })
 
 /** Counting stops at `countLimit` deliveries, and reads at most `laneLimit` lanes of each class. */
-const countLimit = 10_000
+export const countLimit = 10_000
 const laneLimit = 1_000
 
 /**
@@ -150,7 +150,7 @@ export const endpointLanes = (db: Db) =>
  * Counts deliveries that have an attempt ahead (SQL condition `scheduled`) and those that wait for an earlier event's
  * (condition `blocked`).
  */
-const countWaiting = (db: Db, scheduled: string, blocked: string, params: ReadonlyArray<Param>) =>
+export const countWaiting = (db: Db, scheduled: string, blocked: string, params: ReadonlyArray<Param>) =>
   countRows(
     db,
     `SELECT 1 FROM deliveries WHERE ${scheduled} AND next_attempt_at IS NOT NULL UNION ALL
