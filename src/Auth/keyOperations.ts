@@ -80,6 +80,8 @@ const NewKey = Schema.Struct({
   storeId: Schema.optional(Schema.String)
 })
 
+export type NewKeyJson = typeof NewKey.Encoded
+
 const newKeyView = ({ key, record }: MadeKey) => ({
   ...{ ...keyView(record), key: Redacted.value(key) },
   storeId: isPluginKey(record) ? storeIdOf(record) : undefined

@@ -157,58 +157,15 @@ const sessionCookie = (publicUrl: string): SessionCookie => {
 /** A person, or the people of their account, have signed in as often as they may. Nothing was done. */
 export class TooManySignIns extends Data.TaggedError("TooManySignIns")<{ readonly message: string }> {}
 
-export interface DeskShape {
-  readonly publicUrl: string
-  readonly cookie: SessionCookie
-  readonly hasher: Passwords.PasswordHasher
-  /** Undefined where passkeys cannot be used: see `relyingPartyId`. */
-  readonly party: RelyingParty | undefined
-  /** The browser of a request. */
-  readonly visitorOf: (request: Pick<PageRequest, "client" | "headers">) => Visitor
-  /**
-   * Whose turn it is to have a password checked, which is `person`'s if there is one of that name. Known is who has signed in
-   * from the client's network before.
-   */
-  readonly claimantOf: (
-    request: Pick<PageRequest, "client">,
-    person: Person | undefined
-  ) => Effect.Effect<Passwords.Claimant, StoreUnavailable>
-  /**
-   * Runs a check of a password. Its failures count for who tries, whose next attempts are held before they are checked: longer
-   * with each failure, and one after the other. A person who is known is held for their own attempts at their own network alone,
-   * so that nobody beside them keeps them out. A stranger's attempt that is not checked, since too many wait, counts too.
-   */
-  readonly guess: <A, E, R>(
-    request: Pick<PageRequest, "hold">,
-    claimant: Passwords.Claimant,
-    check: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E | Passwords.TooManyWaiting, R>
-  /**
-   * Runs a check of a link or a passkey. Nobody guesses one, so it is checked at once, however many others have failed: the
-   * reply to a failure is what is late.
-   */
-  readonly unguessable: <A, E, R>(
-    request: Pick<PageRequest, "client" | "hold">,
-    check: Effect.Effect<A, E, R>
-  ) => Effect.Effect<A, E, R>
-  /**
-   * Begins a session of a person who has proven who they are, unless they have begun too many. One that is not begun does not
-   * count: the holder of a link that does not work for them keeps its person out with it otherwise.
-   */
-  readonly admit: <A, E, R>(person: Person, enter: Effect.Effect<A, E, R>) => Effect.Effect<A, E | TooManySignIns, R>
-  /**
-   * Puts a refused password or proof of a person into the audit log, if it is the first of a series. The reply does not
-   * wait for it: names that nobody has are in no log, and the time must not tell them apart.
-   */
-  readonly noteRefused: (
-    person: Person,
-    request: Pick<PageRequest, "client">,
-    refused: { readonly act: string; readonly by: string }
-  ) => Effect.Effect<void>
-}
+export type DeskShape = Effect.Effect.Success<typeof makeDesk>
 
 /** For the handlers of routes; `Portal.ts` provides it. */
 export class Desk extends Context.Tag("tilld/Portal/Desk")<Desk, DeskShape>() {}
+
+interface Refusal {
+  readonly act: string
+  readonly by: string
+}
 
 /** What was given may be right. */
 const isNoFailure = (error: unknown): boolean => error instanceof StoreUnavailable || error instanceof TooManySignIns
@@ -222,18 +179,26 @@ export const makeDesk = Effect.gen(function* () {
   const reader = yield* Reader
   const cookie = sessionCookie(publicUrl)
   const id = relyingPartyId(publicUrl)
-  const desk: DeskShape = {
+  const party: RelyingParty | undefined =
+    id === undefined ? undefined : { id, origin: new URL(publicUrl).origin, challenges: new Challenges() }
+  return {
     publicUrl,
     cookie,
     hasher: yield* Passwords.makePasswordHasher,
-    party: id === undefined ? undefined : { id, origin: new URL(publicUrl).origin, challenges: new Challenges() },
-    visitorOf: ({ client, headers }) => ({
+    /** Undefined where passkeys cannot be used: see `relyingPartyId`. */
+    party,
+    /** The browser of a request. */
+    visitorOf: ({ client, headers }: Pick<PageRequest, "client" | "headers">): Visitor => ({
       userAgent: headers["user-agent"] ?? "",
       address: client,
       network: networkOf(client),
       secret: cookie.read(headers)
     }),
-    claimantOf: ({ client }, person) =>
+    /**
+     * Whose turn it is to have a password checked, which is `person`'s if there is one of that name. Known is who has signed in
+     * from the client's network before.
+     */
+    claimantOf: ({ client }: Pick<PageRequest, "client">, person: Person | undefined) =>
       Effect.gen(function* () {
         const network = networkOf(client)
         const now = yield* Clock.currentTimeMillis
@@ -243,13 +208,21 @@ export const makeDesk = Effect.gen(function* () {
           ? Passwords.knownPerson(person, network)
           : Passwords.strangerAt(network, wideNetworkOf(client))
       }),
-    noteRefused: (person, { client }, { act, by }) =>
+    /**
+     * Puts a refused password or proof of a person into the audit log, if it is the first of a series. The reply does not
+     * wait for it: names that nobody has are in no log, and the time must not tell them apart.
+     */
+    noteRefused: (person: Person, { client }: Pick<PageRequest, "client">, { act, by }: Refusal) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
         refusals.isNoted(person.id, networkOf(client), now)
           ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
           : Effect.void
       ),
-    admit: (person, enter) =>
+    /**
+     * Begins a session of a person who has proven who they are, unless they have begun too many. One that is not begun does not
+     * count: the holder of a link that does not work for them keeps its person out with it otherwise.
+     */
+    admit: <A, E, R>(person: Person, enter: Effect.Effect<A, E, R>): Effect.Effect<A, E | TooManySignIns, R> =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const until = signIns.refusedUntil(person, now)
@@ -258,7 +231,16 @@ export const makeDesk = Effect.gen(function* () {
         const message = `You, or the people of your account, have signed in too often. Try again in ${minutes} min.`
         return yield* new TooManySignIns({ message })
       }),
-    guess: ({ hold }, { isKnown, owners }, check) => {
+    /**
+     * Runs a check of a password. Its failures count for who tries, whose next attempts are held before they are checked: longer
+     * with each failure, and one after the other. A person who is known is held for their own attempts at their own network alone,
+     * so that nobody beside them keeps them out. A stranger's attempt that is not checked, since too many wait, counts too.
+     */
+    guess: <A, E, R>(
+      { hold }: Pick<PageRequest, "hold">,
+      { isKnown, owners }: Passwords.Claimant,
+      check: Effect.Effect<A, E, R>
+    ): Effect.Effect<A, E | Passwords.TooManyWaiting, R> => {
       const place = owners.at(-1) ?? ""
       const inTurn = Effect.gen(function* () {
         const wait = failureDelays.book(place, yield* Clock.currentTimeMillis)
@@ -273,7 +255,11 @@ export const makeDesk = Effect.gen(function* () {
           : Effect.map(Clock.currentTimeMillis, (now) => void failureDelays.failed(place, now))
       )
     },
-    unguessable: ({ client, hold }, check) =>
+    /**
+     * Runs a check of a link or a passkey. Nobody guesses one, so it is checked at once, however many others have failed: the
+     * reply to a failure is what is late.
+     */
+    unguessable: <A, E, R>({ client, hold }: Pick<PageRequest, "client" | "hold">, check: Effect.Effect<A, E, R>) =>
       Effect.tapError(check, (error) =>
         Effect.gen(function* () {
           if (isNoFailure(error)) return
@@ -282,5 +268,4 @@ export const makeDesk = Effect.gen(function* () {
         })
       )
   }
-  return desk
 })

@@ -1,11 +1,19 @@
 import { Command } from "@effect/cli"
 import { Duration } from "effect"
-import { changeKey, createKey, type KeyJson, listKeys, revokeKey, rollKey } from "../Auth/keyOperations.ts"
+import {
+  changeKey,
+  createKey,
+  type KeyJson,
+  listKeys,
+  type NewKeyJson,
+  revokeKey,
+  rollKey
+} from "../Auth/keyOperations.ts"
 import { permissions } from "../Domain/ApiKey.ts"
 import { table } from "./Output.ts"
 import { commandOf, moreAfter } from "./operationCommand.ts"
 
-const shownOnce = ({ id, storeId }: { readonly id: string; readonly storeId?: string | undefined }) =>
+const shownOnce = ({ id, storeId }: NewKeyJson) =>
   `This is key ${id}. It is shown only now: keep it where only your server can read it.${
     storeId === undefined ? "" : ` The plugin also asks for the store id: ${storeId}`
   }`

@@ -1,6 +1,6 @@
 /** API keys: list, make, roll, change, revoke. A key's text is on the answer to the form that made it, and nowhere else. */
 import { Clock, Effect } from "effect"
-import { changeKey, createKey, revokeKey, rollKey } from "../../Auth/keyOperations.ts"
+import { changeKey, createKey, type NewKeyJson, revokeKey, rollKey } from "../../Auth/keyOperations.ts"
 import { Keys } from "../../Auth.ts"
 import type { LimitRefused } from "../../Domain/Account.ts"
 import {
@@ -245,14 +245,8 @@ const open: PortalHandler<never> = (viewer) =>
     return newKeyPage(viewer, { id: "key", typed, problems: [] })
   })
 
-interface MadeKeyProps {
-  readonly key: string
-  /** Of a shop plugin's. */
-  readonly storeId?: string | undefined
-}
-
 /** The text of a key, the only time that it is shown. */
-export const keyMadePage = (viewer: Viewer, title: string, { key, storeId }: MadeKeyProps) =>
+export const keyMadePage = (viewer: Viewer, title: string, { key, storeId }: NewKeyJson) =>
   Effect.map(Settings, ({ server }) =>
     framedReply(
       viewer,

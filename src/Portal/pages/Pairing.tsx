@@ -4,7 +4,7 @@
  */
 import { Duration, Effect, Schema } from "effect"
 import * as AccountsRepo from "../../Auth/AccountsRepo.ts"
-import { createKey, rollKey } from "../../Auth/keyOperations.ts"
+import { createKey, type NewKeyJson, rollKey } from "../../Auth/keyOperations.ts"
 import { changeShop } from "../../Auth/shopOperations.ts"
 import { shopOf } from "../../Auth/shops.ts"
 import type { Accounts } from "../../Auth.ts"
@@ -148,14 +148,8 @@ const pairingPage = Effect.fnUntraced(function* (viewer: Viewer, query: URLSearc
   )
 })
 
-interface Made {
-  readonly key: string
-  readonly pluginPermissions?: ReadonlyArray<PluginPermission> | undefined
-  readonly storeId?: string | undefined
-}
-
 /** Hands the key over: the browser posts it to the shop, by itself where scripts run. */
-const handOver = (viewer: Viewer, { href, origin }: URL, { key, pluginPermissions = [] }: Made) => {
+const handOver = (viewer: Viewer, { href, origin }: URL, { key, pluginPermissions = [] }: NewKeyJson) => {
   const fields = [
     ["apiKey", key],
     ["userId", viewer.person],
