@@ -145,7 +145,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "deliveries.redeliverSome": {
     summary: "Send many deliveries again",
     description:
-      "All that the filters select, oldest first; without `status` those that are `failing`. A request orders up to 1,000: send it again with `cursor` until that is null."
+      "All that the filters select, oldest first; without `status` those that are `failing`. A request orders up to 500: send it again with `cursor` until that is null."
   },
   "quotes.create": {
     summary: "Create a quote",

@@ -149,9 +149,9 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
     const [first, last] = [yield* pay("1"), yield* pay("2")]
     yield* failOnce(first)
     yield* failOnce(last)
-    // As many as two parts take: 1,000 and the rest.
+    // As many as two parts take: 500 and the rest.
     yield* execute(
-      `WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1198)
+      `WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 698)
        INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
          attempts, next_attempt_at, created_at)
        SELECT id || '-' || i, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
@@ -159,18 +159,18 @@ liveSuite(portalApp, "deliveries in the portal", (test, it) => {
       [first]
     )
     const begun = yield* admin.post(`${base}/deliveries/resend-range`, { status: "failing" })
-    expect(begun.text).toContain("1000 done")
+    expect(begun.text).toContain("500 done")
     expect(begun.text).toContain("data-continues")
     const names = ["status", "cursor", "started", "ordered", "due", "refused", "from", "until", "endpoint", "to"]
     const fields = Object.fromEntries(names.map((name) => [name, valueOf(begun.text, name)]))
     const ended = yield* admin.post(`${base}/deliveries/resend-range`, fields)
-    expect(ended.text).toContain("1200 done")
+    expect(ended.text).toContain("700 done")
     expect(ended.text).not.toContain("data-continues")
     const [count] = yield* rows<{ n: number }>(
       "SELECT count(*) AS n FROM deliveries WHERE account_id = ? AND redelivery = 1",
       [account]
     )
-    expect(count?.n).toBe(1200)
+    expect(count?.n).toBe(700)
   })
 
   test("those of another account are neither chosen nor in a range", function* () {

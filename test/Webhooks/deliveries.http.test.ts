@@ -276,7 +276,7 @@ liveSuite(app, "deliveries over HTTP", (test, it) => {
     yield* onStore(`${arrive} WHERE payment_id = ?`, payment)
     yield* onStore(
       `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
-       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+       WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
        SELECT printf('evt_%030d', i), account_id, mode, payment_id, kind, body, created_at FROM events, n
        WHERE payment_id = ?`,
       payment
@@ -294,7 +294,7 @@ liveSuite(app, "deliveries over HTTP", (test, it) => {
     const send = (cursor?: string) =>
       api.call("POST", "/v1/deliveries/redeliver", { key, json: { status: "delivered", to, cursor } })
     const first = yield* send()
-    expect(first.body).toEqual({ ordered: 1000, due: 0, refused: 0, cursor: expect.any(String) })
+    expect(first.body).toEqual({ ordered: 500, due: 0, refused: 0, cursor: expect.any(String) })
     yield* onStore(`${arrive} WHERE endpoint_id = ?`, to)
     expect((yield* send(first.body.cursor)).body).toEqual({ ordered: 1, due: 0, refused: 0, cursor: null })
   })

@@ -172,8 +172,6 @@ const one: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { params,
 
 /** Most deliveries that one form sends again: as many as a page can have. */
 const mostChosen = 100
-/** Pages of a range that one request orders again, 500 deliveries each: it ends soon, and shows how far it is. */
-const pagesAtOnce = 2
 
 const overQuota = (viewer: Viewer) =>
   framedReply(
@@ -311,17 +309,12 @@ const resendRange: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, {
       ...(endpoint === "" ? {} : { endpoint }),
       ...(to === "" ? {} : { to: EndpointId.make(to, true) })
     }
-    const sum = { ...sumIn(form) }
-    let after = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
-    for (let page = 0; page < pagesAtOnce; page++) {
-      const part = after === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...after } }
-      const done = yield* carryOut(redeliverRange, part, caller)
-      after = "next" in done ? done.next : undefined
-      sum.ordered += done.ordered
-      sum.due += done.due
-      sum.refused += done.refused
-      if (after === undefined) break
-    }
+    const before = sumIn(form)
+    const begin = cursors.decode(textOf(form, "cursor"), viewer.owner, name)
+    const part = begin === undefined ? range : { ...range, after: { mode: viewer.owner.mode, ...begin } }
+    const done = yield* carryOut(redeliverRange, part, caller)
+    const sum = Struct.map(before, (count, result) => count + done[result])
+    const after = "next" in done ? done.next : undefined
     const next = after && {
       ...fields,
       ...{ cursor: cursors.encode(after, viewer.owner, name), started: iso(started) },

@@ -19,9 +19,6 @@ import * as EndpointsRepo from "./EndpointsRepo.ts"
 import type { Ordered } from "./redelivery.ts"
 import { type RangePage, redeliver, redeliverPage } from "./redelivery.ts"
 
-/** Maximum pages of a range per redelivery request: a request ends soon, and its response says where to continue. */
-const pagesAtOnce = 2
-
 const endpointDeleted = new ApiError({
   code: "ENDPOINT_DELETED",
   message: "The endpoint of this delivery was deleted: name another one with `to`."
@@ -131,25 +128,9 @@ export const deliveryHandlers = Effect.gen(function* () {
         const selection = selectionOf(key, { ...chosen, createdBefore: until }, chosen.status)
         const answerOf = ({ next, ...counts }: RangePage) =>
           answer({ ...counts, cursor: next === undefined ? null : cursors.encode({ ...next, until }, key, list) })
-        let sum: RangePage = { ordered: 0, due: 0, refused: 0, next: begin }
-        for (let page = 1; page <= pagesAtOnce; page++) {
-          const before = sum
-          const plus = ({ due, next, ordered, refused }: RangePage): RangePage => ({
-            ordered: before.ordered + ordered,
-            due: before.due + due,
-            refused: before.refused + refused,
-            next
-          })
-          const isLast = ({ next }: RangePage) => next === undefined || page === pagesAtOnce
-          const commitWith = (found: RangePage) =>
-            storeReplay !== undefined && isLast(found) ? storeReplay(answerOf(plus(found))) : Effect.void
-          const detail = { ...chosen, to, after: before.next?.sequence }
-          sum = plus(
-            yield* administer(key, detail, redeliverPage(selection, targetOf(key, to), before.next, commitWith))
-          )
-          if (sum.next === undefined) break
-        }
-        return answerOf(sum)
+        const kept = storeReplayAs(storeReplay, answerOf)
+        const order = redeliverPage(selection, targetOf(key, to), begin, kept)
+        return answerOf(yield* administer(key, { ...chosen, to, after: begin?.sequence }, order))
       })
   }
   return handlers
