@@ -75,9 +75,9 @@ export class Webhooks extends Context.Tag("tilld/Webhooks")<
     /** Oldest first. */
     readonly list: (owner: Owner, plugins?: boolean) => Effect.Effect<ReadonlyArray<Endpoint>, StoreUnavailable>
     /**
-     * Changes an endpoint; undefined when there is no such one. Deliveries that are pending go to the new URL, signed with
-     * the new secret as well. What is owed to a payment's own webhookUrl still goes there. A plugin's endpoint that is not
-     * enabled any longer loses them.
+     * Changes an endpoint; undefined when there is no such one. Deliveries that are pending go to the new URL only, also
+     * those of payments whose own webhookUrl is the former one, signed with the new secret as well. A plugin's endpoint
+     * that is not enabled any longer loses them.
      */
     readonly change: (
       owner: Owner,

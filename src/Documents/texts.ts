@@ -122,7 +122,7 @@ export const operationTexts: Readonly<Record<OperationId, Text>> = {
   "webhooks.change": {
     summary: "Change a webhook endpoint",
     description:
-      "What is pending goes to the new `url`, signed with the new `secret`; nothing is lost. For `overlapSeconds` after a new secret `X-Service-Signature` stays on the former one, and `webhook-signature` has a signature of each. What a payment's own `webhookUrl` must get still goes there."
+      "What is pending goes to the new `url`, signed with the new `secret`; nothing is lost. For `overlapSeconds` after a new secret `X-Service-Signature` stays on the former one, and `webhook-signature` has a signature of each. That holds for events of payments whose own `webhookUrl` is the former `url`, too: what is pending goes to the new one only."
   },
   "webhooks.remove": {
     summary: "Delete a webhook endpoint",

@@ -14,7 +14,6 @@ import { DeliveryBell } from "./queue/DeliveryBell.ts"
 import type { LaneSlot } from "./queue/DeliveryLanes.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
-import { splitOwnUrl } from "./queue/OwnUrlRepo.ts"
 import { succeeded } from "./queue/retryPolicy.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { pluginHeaders, type SigningKey, signatureHeaders } from "./signature.ts"
@@ -197,18 +196,9 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer, quotaBytes)
         const changed = yield* Queue.sliding<void>(1)
 
-        const read = (sequence: number) =>
-          Effect.gen(function* () {
-            const delivery = yield* dueDelivery(reader, sequence)
-            if (delivery?.servesTwo !== true) return delivery
-            const now = yield* Clock.currentTimeMillis
-            yield* writer.write(Effect.zipLeft(splitOwnUrl(sequence, now), bell.ring))
-            return yield* dueDelivery(reader, sequence)
-          })
-
         const send = (slot: LaneSlot) =>
           Effect.gen(function* () {
-            const delivery = yield* untilStored(read(slot.sequence))
+            const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
             const made = delivery === undefined ? undefined : yield* attempt(delivery)
             if (queue.end(slot, made)) changed.unsafeOffer(undefined)
           })

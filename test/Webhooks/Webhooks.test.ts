@@ -15,7 +15,6 @@ import {
   a,
   addFailed,
   allEvents,
-  moreEvents,
   publishMany,
   refused,
   register,
@@ -185,7 +184,7 @@ storeTest(
   "a delivery to a payment's own URL becomes due when a deletion cancels the delivery it waits for",
   function* () {
     const url = "https://shop.example/own"
-    const first = yield* register(url, ["payment.created"])
+    yield* register(url, ["payment.created"])
     const both = yield* register(url, ["payment.created", "payment.confirmed"])
     const payment = yield* newPayment(url)
     yield* publish(payment, "pending", 1)
@@ -199,49 +198,11 @@ storeTest(
     yield* removeEndpoint(both.id)
     const after = (yield* deliveries).find((row) => row.sequence === waiting?.sequence)
     expect(after).toMatchObject({
-      endpoint_id: first.id,
+      endpoint_id: null,
       status: "pending",
       after_sequence: null,
       next_attempt_at: 0
     })
-  }
-)
-
-storeTest(
-  "what a payment's own URL is owed goes on to the endpoint that takes a deleted one's place, once",
-  function* () {
-    const url = "https://shop.example/own"
-    yield* register(url, allEvents, { ...merchant, mode: "live" })
-    const old = yield* register(url)
-    const payment = yield* newPayment(url)
-    yield* publish(payment, "pending")
-    yield* publish(payment, "detecting")
-    const next = yield* register("https://shop.example:443/own", ["payment.confirmed"])
-    yield* publish(payment, "confirmed")
-    yield* publish(payment, "expired")
-    expect(yield* deliveries).toMatchObject([
-      { endpoint_id: old.id, own_url: 1, after_sequence: null },
-      { endpoint_id: old.id, own_url: 1, after_sequence: 1 },
-      { sequence: 3, endpoint_id: next.id, own_url: 0, after_sequence: null },
-      { sequence: 4, endpoint_id: old.id, own_url: 1, after_sequence: 2 },
-      { endpoint_id: old.id, own_url: 1, after_sequence: 4 }
-    ])
-    yield* removeEndpoint(old.id)
-    const moved = { endpoint_id: next.id, target: next.id, own_url: 1, status: "pending" }
-    expect(yield* deliveries).toMatchObject([
-      { ...moved, after_sequence: null, next_attempt_at: 0 },
-      { ...moved, after_sequence: 1 },
-      { ...moved, after_sequence: null, next_attempt_at: 0 },
-      { endpoint_id: old.id, own_url: 0, status: "cancelled" },
-      // It waits for the event before it, as it did: for the delivery that goes out.
-      { ...moved, after_sequence: 3 }
-    ])
-    // The debt has moved with them.
-    yield* removeEndpoint(next.id)
-    const rest = (yield* deliveries).filter((row) => row.status === "pending")
-    expect(rest.map((row) => [row.sequence, row.endpoint_id, row.target])).toEqual(
-      [1, 2, 3, 5].map((sequence) => [sequence, null, "https://shop.example default/test"])
-    )
   }
 )
 
@@ -253,23 +214,6 @@ storeTest(
     yield* execute("UPDATE deliveries SET status = 'failed', attempts = 5, next_attempt_at = 86400000")
     expect(yield* removeEndpoint(id)).toBe(1)
     expect(yield* deliveries).toMatchObject([{ status: "cancelled", next_attempt_at: null }])
-  }
-)
-
-storeTest(
-  "what its endpoint's place-taker has failed to deliver for good is owed to a payment's own URL still",
-  function* () {
-    const url = "https://shop.example/own"
-    const old = yield* register(url)
-    const next = yield* register(url, moreEvents)
-    yield* publish(yield* newPayment(url), "pending")
-    const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"
-    yield* execute(`UPDATE deliveries SET ${failed} WHERE endpoint_id = ?`, [next.id])
-    yield* removeEndpoint(old.id)
-    expect(yield* deliveries).toMatchObject([
-      { endpoint_id: next.id, own_url: 0, status: "failed" },
-      { endpoint_id: next.id, own_url: 1, status: "pending", next_attempt_at: 0 }
-    ])
   }
 )
 

@@ -1,34 +1,19 @@
 import { expect } from "@effect/vitest"
 import { DateTime, Deferred, Duration, Effect, Redacted, TestClock } from "effect"
 import { Webhook } from "standardwebhooks"
-import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader, Tx, Writer } from "../../src/Sql.ts"
-import * as RedeliveryRepo from "../../src/Webhooks/queue/redelivery.ts"
+import { wouldCancel } from "../../src/Webhooks/queue/EndpointsRepo.ts"
 import { defaultSecrets, markOf } from "../../src/Webhooks/SigningKeys.ts"
 import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
 import { clockTest } from "../lib/scopedTest.ts"
-import { execute, rows } from "../lib/store.ts"
-import {
-  deliveries,
-  dispatching,
-  merchant,
-  neighbour,
-  newPayment,
-  publish,
-  rememberingClient,
-  untilRecorded
-} from "../lib/webhooks.ts"
+import { rows } from "../lib/store.ts"
+import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
 import {
   a,
   b,
-  c,
   changeEndpoint,
-  commit,
-  moreEvents,
-  ok,
-  redeliver,
   refused,
   register,
   removeEndpoint,
@@ -145,7 +130,7 @@ storeTest("a rotation that names the secret which it replaces is refused once an
 })
 
 sendingTest(
-  "a payment's own URL still gets its events when the endpoint of that URL moves, and when that is deleted",
+  "what is queued when an endpoint moves goes to its new URL only, and to a payment's own URL once it is deleted",
   { [a]: refused, [b]: refused },
   function* (client) {
     const { id } = yield* register(a)
@@ -153,112 +138,68 @@ sendingTest(
     yield* untilRecorded(1)
     yield* changeEndpoint(id, { url: b })
     yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(2)
+    expect(client.sent.map(({ url }) => url)).toEqual([a, b])
+    expect(yield* deliveries).toMatchObject([{ endpoint_id: id, own_url: 1, url: b, attempts: 2 }])
+    expect(yield* removeEndpoint(id)).toBe(0)
+    yield* TestClock.adjust("5 minutes")
     yield* untilRecorded(3)
-    expect(client.sent.map(({ url }) => url)).toEqual([a, b, a])
     const own = Redacted.value((yield* defaultSecrets(merchant)).current)
-    expect(client.sent.map((request) => isSignedWith(request, own))).toEqual([false, false, true])
-    expect(yield* removeEndpoint(id)).toBe(1)
-    expect(yield* deliveries).toMatchObject([
-      { endpoint_id: id, url: b, status: "cancelled" },
-      { endpoint_id: null, own_url: 1, url: a, status: "pending", attempts: 1 }
-    ])
+    expect(client.sent.map((request) => [request.url, isSignedWith(request, own)]).at(2)).toEqual([a, true])
+    const moved = { endpoint_id: null, own_url: 1, target: "https://a.example default/test", url: a }
+    expect(yield* deliveries).toMatchObject([{ ...moved, status: "pending", attempts: 3 }])
   }
 )
 
-sendingTest(
-  "an endpoint that moves and is deleted before its next attempt leaves a payment's own URL its events, and its own cancelled",
-  { [a]: refused },
-  function* (client) {
-    const { id } = yield* register(a)
-    const payment = yield* newPayment(a)
-    yield* publish(payment, "pending")
-    yield* untilRecorded(1)
-    yield* changeEndpoint(id, { url: b })
-    const { id: successor } = yield* register(a)
-    const [{ id: its } = { id: "" }] = yield* deliveries
-    expect(yield* removeEndpoint(id)).toBe(1)
-    yield* TestClock.adjust("1 minute")
-    yield* untilRecorded(2)
-    expect(client.sent.map(({ url }) => url)).toEqual([a, a])
-    const [owed, cancelled] = yield* deliveries
-    expect(owed).toMatchObject({ endpoint_id: successor, own_url: 1, url: a, attempts: 2 })
-    expect(cancelled).toMatchObject({ id: its, endpoint_id: id, own_url: 0, url: b, status: "cancelled" })
-    // It can be sent again elsewhere, as every cancelled one.
-    const other = yield* register(c)
-    expect(yield* commit((now) => RedeliveryRepo.orderAgain(its, now, other))).toMatchObject({ result: "ordered" })
-    yield* untilRecorded(3)
-    expect(client.sent.at(-1)?.url).toBe(c)
-  }
-)
+storeTest("after a move a payment's own URL gets later events for itself, behind those before the move", function* () {
+  const { id } = yield* register(a)
+  const payment = yield* newPayment(a)
+  yield* publish(payment, "pending")
+  yield* changeEndpoint(id, { url: b })
+  yield* publish(payment, "detecting")
+  expect(yield* deliveries).toMatchObject([
+    { endpoint_id: id, own_url: 1, after_sequence: null },
+    { endpoint_id: id, own_url: 0, url: b, after_sequence: 1 },
+    { endpoint_id: null, own_url: 1, url: a, after_sequence: 1 }
+  ])
+})
 
 storeTest(
-  "a deletion counts what the endpoint would have got beside payments' own URLs, of each that it had",
+  "a deletion cancels and counts what no payment's own URL is owed, whatever URLs the endpoint had",
   function* () {
     const { id } = yield* register(a)
     yield* publish(yield* newPayment(a), "pending")
     yield* changeEndpoint(id, { url: b })
     yield* publish(yield* newPayment(b), "pending")
-    yield* changeEndpoint(id, { url: c })
-    expect(yield* removeEndpoint(id)).toBe(2)
-    expect((yield* deliveries).map(({ status }) => status).toSorted()).toEqual([
-      ...["cancelled", "cancelled"],
-      ...["pending", "pending"]
+    yield* publish(yield* newPayment(), "pending")
+    expect(yield* wouldCancel(yield* Reader, id)).toBe(1)
+    expect(yield* removeEndpoint(id)).toBe(1)
+    expect(yield* deliveries).toMatchObject([
+      { endpoint_id: null, url: a, status: "pending" },
+      { endpoint_id: null, url: b, status: "pending" },
+      { endpoint_id: id, status: "cancelled" }
     ])
   }
 )
 
-sendingTest(
-  "another endpoint with the former URL serves the payment's own, whose event it gets once",
-  { [a]: refused },
-  function* (client) {
-    const { id } = yield* register(a)
-    const twin = yield* register(a, moreEvents)
-    yield* publish(yield* newPayment(a), "pending")
-    yield* untilRecorded(2)
-    yield* changeEndpoint(id, { url: c })
-    yield* TestClock.adjust("1 minute")
-    yield* untilRecorded(4)
-    expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, a, c])
-    const rows = yield* deliveries
-    expect(rows).toHaveLength(2)
-    expect(rows.find((row) => row.endpoint_id === id)).toMatchObject({ own_url: 0, url: c })
-    expect(rows.find((row) => row.endpoint_id === twin.id)).toMatchObject({ own_url: 1, url: a })
-  }
-)
-
-sendingTest(
-  "endpoints that change their URLs leave a payment's own URL its event, also where one of them had it elsewhere",
-  { [a]: refused },
-  function* (client) {
-    const { id } = yield* register(a)
-    const other = yield* register(b)
-    yield* publish(yield* newPayment(a), "pending")
-    yield* untilRecorded(2)
-    yield* changeEndpoint(id, { url: c })
-    yield* changeEndpoint(other.id, { url: a })
-    client.answers[a] = ok
-    yield* TestClock.adjust("1 minute")
-    yield* untilRecorded(4)
-    expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b, c])
-    const ids = (yield* deliveries).map(({ id }) => id)
-    expect([ids.length, new Set(ids).size]).toEqual([3, 3])
-  }
-)
-
-sendingTest(
-  "a deleted endpoint leaves a payment's own URL its event, though its place-taker had it elsewhere",
-  { [a]: refused },
-  function* (client) {
-    const { id } = yield* register(a)
-    const other = yield* register(b)
-    yield* publish(yield* newPayment(a), "pending")
-    yield* untilRecorded(2)
-    yield* changeEndpoint(other.id, { url: a })
-    client.answers[a] = ok
-    expect(yield* removeEndpoint(id)).toBe(0)
-    yield* TestClock.adjust("1 minute")
-    yield* untilRecorded(3)
-    expect(client.sent.map(({ url }) => url).toSorted()).toEqual([a, a, b])
+clockTest(
+  "an endpoint deleted during an attempt at its new URL leaves the next one to a payment's own URL",
+  function* () {
+    const begun = yield* Deferred.make<void>()
+    const gate = yield* Deferred.make<void>()
+    const waiting = Effect.zip(Deferred.succeed(begun, undefined), Deferred.await(gate))
+    yield* dispatching(scripted({ [a]: refused, [b]: Effect.zipRight(waiting, refused) }), function* () {
+      const { id } = yield* register(a)
+      yield* publish(yield* newPayment(a), "pending")
+      yield* untilRecorded(1)
+      yield* changeEndpoint(id, { url: b })
+      yield* TestClock.adjust("1 minute")
+      yield* Deferred.await(begun)
+      yield* removeEndpoint(id)
+      yield* Deferred.succeed(gate, undefined)
+      yield* untilRecorded(2)
+      expect(yield* deliveries).toMatchObject([{ endpoint_id: null, url: a, status: "pending", attempts: 2 }])
+    })
   }
 )
 
@@ -320,92 +261,4 @@ storeTest("a secret that cannot be read can only be replaced without an overlap"
   yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET secret = zeroblob(60)")))
   expect(yield* Effect.flip(rotateTo(id, next))).toMatchObject({ _tag: "SecretUnreadable" })
   expect(yield* rotateTo(id, next, Duration.zero)).toMatchObject({ id })
-})
-
-/** An answer that waits for the test. */
-const makeGate = Effect.gen(function* () {
-  const begun = yield* Deferred.make<void>()
-  const gate = yield* Deferred.make<void>()
-  const answer = Effect.zipRight(Deferred.succeed(begun, undefined), Effect.as(Deferred.await(gate), { status: 200 }))
-  return { answer, begun: Deferred.await(begun), open: Deferred.succeed(gate, undefined) }
-})
-
-/** The parts of a sent event that tell which it is. */
-const eventOf = (body: Uint8Array) => {
-  const { data, event } = JSON.parse(Buffer.from(body).toString())
-  return { payment: data.id, kind: event }
-}
-
-const owedToOwnUrl = Effect.map(deliveries, (all) => all.filter(({ own_url }) => own_url === 1))
-
-clockTest("a payment's URL gets what an endpoint that has taken it over was sent at its former URL", function* () {
-  const { answer, begun, open } = yield* makeGate
-  const client = scripted({ [a]: refused, [c]: answer })
-  yield* dispatching(client, function* () {
-    const old = yield* register(a)
-    const next = yield* register(c)
-    yield* publish(yield* newPayment(a), "pending")
-    yield* untilRecorded(1)
-    yield* begun
-    yield* changeEndpoint(next.id, { url: a })
-    yield* removeEndpoint(old.id)
-    yield* open
-    yield* untilRecorded(2)
-    expect(yield* owedToOwnUrl).toMatchObject([{ url: a, status: "pending" }])
-  })
-})
-
-sendingTest(
-  "a payment's URL gets what failed for good at the endpoint that is left there",
-  { [a]: refused },
-  function* () {
-    const old = yield* register(a)
-    const next = yield* register(a, moreEvents)
-    yield* publish(yield* newPayment(a), "pending")
-    yield* untilRecorded(2)
-    const failed = "status = 'failed', attempts = 6, next_attempt_at = NULL, done_at = 1"
-    yield* execute(`UPDATE deliveries SET ${failed} WHERE endpoint_id = ?`, [next.id])
-    yield* changeEndpoint(old.id, { url: b })
-    const olds = (yield* deliveries).find(({ endpoint_id }) => endpoint_id === old.id)
-    yield* redeliver(olds?.sequence ?? 0)
-    yield* untilRecorded(3)
-    expect((yield* owedToOwnUrl).filter(({ next_attempt_at }) => next_attempt_at !== null)).toHaveLength(1)
-  }
-)
-
-clockTest("a payment's URL that an endpoint has left gets its events in order", function* () {
-  const { answer: created, open } = yield* makeGate
-  const { answer: blocked, begun, open: unblock } = yield* makeGate
-  let blocking: string | undefined
-  const client = rememberingClient(({ body, url }) => {
-    const { kind, payment } = eventOf(body)
-    if (payment === blocking) return blocked
-    return url === a && kind === "payment.created" ? created : ok
-  })
-  yield* dispatching(client, function* () {
-    // From then on several are sent at once to payments' URLs of that origin.
-    yield* publish(yield* newPayment("https://a.example/other"), "detecting")
-    yield* untilRecorded(1)
-    const { id } = yield* register(a)
-    const first = yield* newPayment()
-    blocking = first.id
-    yield* publish(first, "pending")
-    yield* begun
-    const payment = yield* newPayment(a)
-    yield* publish(payment, "pending")
-    yield* publish(payment, "detecting")
-    yield* changeEndpoint(id, { url: b })
-    yield* unblock
-    yield* untilRecorded(4)
-    const sent = () =>
-      client.sent.flatMap(({ body, url }) => {
-        const event = eventOf(body)
-        return url === a && event.payment === payment.id ? [event.kind] : []
-      })
-    yield* Effect.repeatN(eventLoopTurn, 50)
-    expect(sent()).toEqual(["payment.created"])
-    yield* open
-    yield* untilRecorded(6)
-    expect(sent()).toEqual(["payment.created", "payment.detecting"])
-  })
 })

@@ -31,8 +31,6 @@ export const c = "https://c.example/hook"
 
 export const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 export const allEvents = StatusEventKind.literals
-/** For a second endpoint with the URL of another one: with the same kinds it would be that one. */
-export const moreEvents: ReadonlyArray<EventKind> = [...allEvents, "payment.exception"]
 
 /** An endpoint of the merchant, for every event unless the test says otherwise. */
 export const register = (url: string, events: ReadonlyArray<EventKind> = allEvents, owner = merchant) =>

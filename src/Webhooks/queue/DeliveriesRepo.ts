@@ -21,7 +21,7 @@ import {
 import { cutToBytes, wellFormedJson } from "../../lib/text.ts"
 import { allValues, changedRows, type Db, execute, oneRow, Tx } from "../../Sql.ts"
 import type { AttemptOutcome } from "../transport/DeliveryClient.ts"
-import { type DeliveryTarget, isSameUrl, targetsOf } from "../transport/deliveryTargets.ts"
+import { type DeliveryTarget, targetsOf } from "../transport/deliveryTargets.ts"
 import * as EndpointsRepo from "./EndpointsRepo.ts"
 import { firstDueAt } from "./LanesRepo.ts"
 import { afterAttempt, succeeded } from "./retryPolicy.ts"
@@ -110,8 +110,6 @@ export interface DueDelivery {
   readonly url: string
   /** The endpoint has got another URL since the last attempt. */
   readonly hasMoved: boolean
-  /** The payment's own URL is no longer the endpoint's: it needs a delivery of its own. */
-  readonly servesTwo: boolean
   readonly body: string
   /** Its status before the attempt. */
   readonly status: DeliveryStatus
@@ -125,13 +123,12 @@ export interface DueDelivery {
   readonly isOfPlugin: boolean
 }
 
-interface DueRow extends Omit<DueDelivery, "hasMoved" | "isOfPlugin" | "isRedelivery" | "isRetried" | "servesTwo"> {
+interface DueRow extends Omit<DueDelivery, "hasMoved" | "isOfPlugin" | "isRedelivery" | "isRetried"> {
   readonly id: string
   readonly plugin: 0 | 1
   /** Of its endpoint, where a shop plugin registered that. */
   readonly automaticRedelivery: 0 | 1 | undefined
   readonly endpointUrl: string | undefined
-  readonly ownUrl: 0 | 1
   readonly redelivery: 0 | 1
 }
 
@@ -139,12 +136,11 @@ interface DueRow extends Omit<DueDelivery, "hasMoved" | "isOfPlugin" | "isRedeli
 export const pluginBody = (delivery: string, endpoint: string, body: string): string =>
   `{"deliveryId":"${delivery}","webhookId":"${endpoint}","originalDeliveryId":"${delivery}","isRedelivery":false,${body.slice(1)}`
 
-const toDue = ({ automaticRedelivery, endpointUrl, id, ownUrl, plugin, redelivery, ...row }: DueRow): DueDelivery => ({
+const toDue = ({ automaticRedelivery, endpointUrl, id, plugin, redelivery, ...row }: DueRow): DueDelivery => ({
   ...row,
   body: wellFormedJson(plugin === 1 ? pluginBody(id, row.endpoint ?? "", row.body) : row.body),
   url: endpointUrl ?? row.url,
   hasMoved: endpointUrl !== undefined && endpointUrl !== row.url,
-  servesTwo: ownUrl === 1 && endpointUrl !== undefined && !isSameUrl(endpointUrl, row.url),
   isRedelivery: redelivery === 1,
   isRetried: automaticRedelivery !== 0,
   isOfPlugin: plugin === 1
@@ -156,7 +152,7 @@ export const dueDelivery = (db: Db, sequence: number) =>
     oneRow<DueRow>(
       db,
       `SELECT d.sequence, d.id, d.event_id AS eventId, d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.url,
-         p.url AS endpointUrl, d.own_url AS ownUrl, e.body, d.status, d.attempts, d.redelivery,
+         p.url AS endpointUrl, e.body, d.status, d.attempts, d.redelivery,
          d.plugin, p.plugin ->> 'automaticRedelivery' AS automaticRedelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
        WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
@@ -312,7 +308,9 @@ export const recordAttempts = (attempts: ReadonlyArray<Attempt>, now: number, qu
     const tx = yield* Tx
     for (const attempt of attempts) {
       const { movedTo, sequence } = attempt
-      if (movedTo !== undefined) yield* tx.run("UPDATE deliveries SET url = ? WHERE sequence = ?", [movedTo, sequence])
+      // Not where its endpoint was deleted meanwhile: the next attempt goes to the payment's own URL.
+      const moved = "UPDATE deliveries SET url = ? WHERE sequence = ? AND endpoint_id IS NOT NULL"
+      if (movedTo !== undefined) yield* tx.run(moved, [movedTo, sequence])
       yield* recordAttempt(attempt, quotaBytes)
     }
     // A redelivery may come before the first scheduled attempt. It releases the waiting deliveries too.

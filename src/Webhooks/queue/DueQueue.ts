@@ -10,8 +10,6 @@ import * as DeliveriesRepo from "./DeliveriesRepo.ts"
 import type { AccountLanes, Lane, LaneSlot } from "./DeliveryLanes.ts"
 import { type LaneLimits, Lanes } from "./DeliveryLanes.ts"
 import * as LanesRepo from "./LanesRepo.ts"
-import { splitArrived } from "./OwnUrlRepo.ts"
-import { succeeded } from "./retryPolicy.ts"
 
 /** A target whose last attempt took this long counts as slow. */
 const slowMillis = 5_000
@@ -137,10 +135,6 @@ export class DueQueue {
     const command = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       yield* DeliveriesRepo.recordAttempts(attempts, now, quotaBytes)
-      yield* splitArrived(
-        attempts.flatMap(({ sequence, status }) => (succeeded(status) ? [sequence] : [])),
-        now
-      )
       for (const { target, slow } of servedLanes) yield* LanesRepo.endTurn(target, slow, now)
     })
     return Effect.map(Effect.timed(this.#writer.write(command)), ([took]) => {

@@ -45,18 +45,14 @@ export const list = (db: Db, { account, mode }: Owner, plugins?: boolean) =>
 /** An endpoint of any owner, unless it is deleted. */
 export const byId = (db: Db, id: string) => Effect.map(select(db, "id = ?", [id]), ([endpoint]) => endpoint)
 
-/** The owner and URL of an endpoint, deleted or not. */
+/** The owner of an endpoint, deleted or not. */
 export const ownerOf = (db: Db, id: string) =>
   Effect.map(
-    db.get<{ id: EndpointId; account: AccountId; mode: Mode; url: string; plugins: 0 | 1 }>(
-      "SELECT id, account_id AS account, mode, url, plugin IS NOT NULL AS plugins FROM endpoints WHERE id = ?",
+    db.get<{ id: EndpointId; account: AccountId; mode: Mode; plugins: 0 | 1 }>(
+      "SELECT id, account_id AS account, mode, plugin IS NOT NULL AS plugins FROM endpoints WHERE id = ?",
       [id]
     ),
-    (row) =>
-      row && {
-        ...{ endpoint: row.id, url: row.url, plugins: row.plugins === 1 },
-        owner: { account: row.account, mode: row.mode }
-      }
+    (row) => row && { endpoint: row.id, plugins: row.plugins === 1, owner: { account: row.account, mode: row.mode } }
   )
 
 export const insert = (endpoint: Endpoint, sealedSecret: Uint8Array) =>

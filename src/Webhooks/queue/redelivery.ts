@@ -13,7 +13,7 @@ import { type CommitWith, type StoreUnavailable, Tx, Writer } from "../../Sql.ts
 import { deliveryId } from "./DeliveriesRepo.ts"
 import { DeliveryBell } from "./DeliveryBell.ts"
 import { eventOf, type Selection, selecting } from "./DeliveryLogRepo.ts"
-import { successorOf } from "./OwnUrlRepo.ts"
+import { moveToOwnUrl } from "./OwnUrlRepo.ts"
 
 /** Maximum deliveries that one command of the writer orders: a long range must not block other writes. */
 const orderedAtOnce = 500
@@ -87,11 +87,9 @@ interface Row extends Owner {
   readonly id: string
   readonly event_id: EventId
   readonly kind: OutboxEventKind
-  readonly url: string
   readonly status: string
   readonly endpoint_id: EndpointId | null
   readonly own_url: 0 | 1
-  readonly target: string
   readonly redelivery: 0 | 1
   readonly next_attempt_at: number | null
   readonly after_sequence: number | null
@@ -100,7 +98,7 @@ interface Row extends Owner {
   readonly endpoint_deleted: 0 | 1
 }
 
-const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.url, d.status, d.endpoint_id, d.own_url, d.target,
+const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.status, d.endpoint_id, d.own_url,
     d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL OR coalesce(e.plugin ->> 'enabled', 1) = 0 AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
@@ -120,19 +118,18 @@ export interface Ordered {
 
 /**
  * Makes an extra attempt due now; the retry schedule goes on after it. When the endpoint was deleted but the event is
- * owed to the payment's own webhookUrl, the delivery moves to the successor, as it does when an endpoint is deleted.
+ * owed to the payment's own webhookUrl, the delivery goes there.
  */
 const order = (row: Row, now: number) =>
   Effect.gen(function* () {
     const ordered: Ordered = { id: row.id, result: verdictOn(row, now), attemptsMade: row.attempts_made }
     if (ordered.result !== "ordered") return ordered
     const tx = yield* Tx
-    const { endpoint_deleted, endpoint_id: endpoint, target } = row
-    const successor = endpoint_deleted === 1 ? yield* successorOf(tx, row, row.url) : undefined
+    if (row.endpoint_deleted === 1) yield* moveToOwnUrl([row.sequence])
     yield* tx.run(
-      `UPDATE deliveries SET redelivery = 1, resume_at = next_attempt_at, next_attempt_at = ?, done_at = NULL,
-         endpoint_id = ?, target = ? WHERE sequence = ?`,
-      [now, (successor === undefined ? endpoint : successor.endpoint) ?? null, successor?.lane ?? target, row.sequence]
+      `UPDATE deliveries SET redelivery = 1, resume_at = next_attempt_at, next_attempt_at = ?, done_at = NULL
+       WHERE sequence = ?`,
+      [now, row.sequence]
     )
     return ordered
   })

@@ -17,7 +17,7 @@ export interface DeliveryTarget {
 }
 
 /** Whether two texts are the same URL after normalisation. */
-export const isSameUrl = (one: string, other: string) => one === other || new URL(one).href === new URL(other).href
+const isSameUrl = (one: string, other: string) => one === other || new URL(one).href === new URL(other).href
 
 /** The lane of deliveries to payments' own URLs: by origin, and by owner so that accounts do not share a lane. */
 export const ownLane = ({ account, mode }: Owner, url: string): string => `${new URL(url).origin} ${account}/${mode}`

@@ -57,7 +57,7 @@ export const webhooks = [
 
   // One row per event and target. `endpoint_id` is null for a payment's own webhookUrl; `own_url` is 1 where that URL gets
   // the event even if the endpoint is deleted. `url` is where the last attempt went; the next one goes to the endpoint's
-  // present URL, or here where `own_url` is 1. `target` is the lane it is sent in: the endpoint's id, or the origin of the
+  // present URL, or here where there is no endpoint. `target` is the lane it is sent in: the endpoint's id, or the origin of the
   // URL, the account and the mode. `plugin` is 1 where the endpoint is a shop plugin's. A row with `next_attempt_at` is due then; one without waits for the first attempt of
   // `after_sequence`, or is done, since `done_at`. An id begins with its event's, so that the event's index finds it.
   // `attempts` counts the scheduled attempts, `redeliveries` the ones ordered by hand. While `redelivery` is 1 the next

@@ -7,7 +7,6 @@ import type * as LogRepo from "../../../src/Webhooks/queue/DeliveryLogRepo.ts"
 import * as RedeliveryRepo from "../../../src/Webhooks/queue/redelivery.ts"
 import { defaultSecrets } from "../../../src/Webhooks/SigningKeys.ts"
 import type { AttemptOutcome, DeliveryRequest } from "../../../src/Webhooks/transport/DeliveryClient.ts"
-import { Webhooks } from "../../../src/Webhooks.ts"
 import { clockTest } from "../../lib/scopedTest.ts"
 import { execute, temporaryDatabase } from "../../lib/store.ts"
 import {
@@ -29,7 +28,6 @@ import {
   commit,
   idOf,
   minute,
-  moreEvents,
   ok,
   publishMany,
   redeliver,
@@ -178,23 +176,6 @@ it.scoped("nothing is redelivered to a deleted endpoint, except events owed to a
       { endpoint_id: endpoint.id, status: "delivered" },
       { endpoint_id: null, target: "https://a.example default/test", status: "delivered", redeliveries: 1 }
     ])
-  })
-})
-
-it.scoped("a redelivery to a payment's own URL is signed by the endpoint that replaced a deleted one", () => {
-  const client = rememberingClient(() => ok)
-  return dispatching(client, function* () {
-    const webhooks = yield* Webhooks
-    const endpoint = yield* register(a)
-    yield* publishMany(1, a)
-    yield* untilRecorded(1)
-    const secret = "whsec_fedcba9876543210"
-    const next = yield* webhooks.create(merchant, { url: a, events: moreEvents, secret: Redacted.make(secret) })
-    yield* removeEndpoint(endpoint.id)
-    expect(yield* redeliver(1)).toBe("ordered")
-    yield* untilRecorded(2)
-    expect(isSignedWith(client.sent[1], secret)).toBe(true)
-    expect(yield* deliveries).toMatchObject([{ endpoint_id: next.id, target: next.id, redeliveries: 1 }])
   })
 })
 
