@@ -34,6 +34,9 @@ interface Shown {
   readonly problem: string | undefined
 }
 
+const typed = { required: true, maxLength: 100, autocomplete: "off", spellcheck: false, "aria-describedby": "rule" }
+const alert = { role: "alert", class: "notice" } as const
+
 const stateOf = ({ status, txHash }: Refund): string =>
   status === "final"
     ? `It was sent, and is final: ${txHash}.`
@@ -62,25 +65,10 @@ const RefundPage = ({ given, payment, problem, pull, refund, shop }: Shown) => {
               </label>
             </p>
             <p>
-              <input
-                id="address"
-                name="address"
-                value={given}
-                required
-                maxLength={100}
-                autocomplete="off"
-                spellcheck={false}
-                aria-describedby="rule"
-                aria-invalid={problem !== undefined}
-              />
+              <input id="address" name="address" value={given} aria-invalid={problem !== undefined} {...typed} />
             </p>
-            <p
-              id="rule"
-              role={problem === undefined ? undefined : "alert"}
-              class={problem === undefined ? undefined : "notice"}
-            >
-              {problem ??
-                `It must take ${payment.currency} on ${network}: money that is sent to a wrong address is lost. It cannot be changed later.`}
+            <p id="rule" {...(problem === undefined ? {} : alert)}>
+              {problem ?? `It must take ${payment.currency} on ${network}: what is sent to a wrong address is lost.`}
             </p>
             <button type="submit" class="button primary">
               Ask for the refund
