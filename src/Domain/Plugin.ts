@@ -23,7 +23,7 @@ export const pluginPermissionTexts: Readonly<Record<PluginPermission, string>> =
   "btcpay.store.canviewinvoices": "read invoices and what was paid for them",
   "btcpay.store.cancreateinvoice": "create invoices",
   "btcpay.store.canmodifyinvoices": "cancel invoices, accept what came for them, change their metadata",
-  "btcpay.store.canviewstoresettings": "read the account’s name, currencies and rates",
+  "btcpay.store.canviewstoresettings": "read what the account is called, its currencies and rates",
   "btcpay.store.canmodifystoresettings": "all that a shop plugin may do; it changes no setting here",
   "btcpay.store.webhooks.canmodifywebhooks": "create, change and delete its webhooks",
   "btcpay.store.cancreatenonapprovedpullpayments": "ask for refunds, which a person pays",
