@@ -210,7 +210,9 @@ liveSuite(app, "pages of shop plugins", (test) => {
     expect(yield* rows("SELECT 1 FROM refunds")).toEqual([])
     expect(yield* names(customers)).toContain(customers)
     const refunds = yield* rows<object>("SELECT amount, currency, lower(receiver) AS receiver, status FROM refunds")
-    expect(refunds).toEqual([{ amount: `${price}`, currency: "ETH", receiver: customers.toLowerCase(), status: "noted" }])
+    expect(refunds).toEqual([
+      { amount: `${price}`, currency: "ETH", receiver: customers.toLowerCase(), status: "noted" }
+    ])
     const body = new URLSearchParams({ address: `0x${"5".repeat(40)}` }).toString()
     const headers = { "content-type": "application/x-www-form-urlencoded" }
     const again = yield* call("POST", new URL(pull.viewLink).pathname, { headers, body })
