@@ -8,7 +8,7 @@ import { ApiError } from "./Domain/ApiError.ts"
 import { isPluginKey } from "./Domain/ApiKey.ts"
 import { pluginErrorReply } from "./Greenfield/errors.ts"
 import { invoiceOperations } from "./Greenfield/invoices.ts"
-import { routerOf, tokenOf } from "./Greenfield/operations.ts"
+import { presentedKey, routerOf } from "./Greenfield/operations.ts"
 import { pullPaymentOperations } from "./Greenfield/pullPayments.ts"
 import { storeOperations } from "./Greenfield/stores.ts"
 import { webhookOperations } from "./Greenfield/webhooks.ts"
@@ -39,7 +39,7 @@ export const makeGreenfield = Effect.fnUntraced(function* (
     ...(yield* webhookOperations)
   ]
   const dialect: Dialect = {
-    keyOf: ({ headers }) => tokenOf(headers),
+    keyOf: ({ headers }) => presentedKey(headers),
     admit: (key) =>
       isPluginKey(key)
         ? Effect.flatMap(shopOf(reader, key.account), ({ plugins }) =>

@@ -36,7 +36,7 @@ const Checkout = Schema.Struct({
   ...{ paymentTolerance: maybe(Schema.Unknown), monitoringMinutes: maybe(Schema.Unknown) }
 })
 
-export const CreateInvoiceBody = Schema.Struct({
+export const PluginInvoiceBody = Schema.Struct({
   amount: maybe(Decimal),
   currency: maybe(CurrencyField),
   metadata: maybe(MetadataField),

@@ -17,7 +17,7 @@ class Details {
 export const refusal = (as: ErrorCode, said: Said, message: string) =>
   new ApiError({ code: as, message, details: new Details(said) })
 
-export const notFound = (what: "invoice" | "webhook" | "paymentmethod") =>
+export const noSuch = (what: "invoice" | "webhook" | "paymentmethod") =>
   refusal("NOT_FOUND", { code: `${what}-not-found` }, `There is no such ${what} in this store: check its id.`)
 
 export const missingPermission = (permission: string) =>

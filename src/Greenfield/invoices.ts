@@ -18,14 +18,14 @@ import { accept } from "../Payments/decisions/accept.ts"
 import { Quotes } from "../Quotes.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
-import { CreateInvoiceBody, MetadataBody, StatusBody } from "./Api.ts"
-import { notFound, refusal } from "./errors.ts"
-import { type Asking, findInvoice, operation, withBody } from "./operations.ts"
+import { MetadataBody, PluginInvoiceBody, StatusBody } from "./Api.ts"
+import { noSuch, refusal } from "./errors.ts"
+import { type Asking, findInvoice, pluginOperation, withBody } from "./operations.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
 import { invoiceView, markable, methodOf, type ReadInvoice, readInvoice, transferView } from "./readInvoice.ts"
 import { paidOf } from "./status.ts"
 
-type Body = typeof CreateInvoiceBody.Type
+type Body = typeof PluginInvoiceBody.Type
 
 const problem = (path: string, message: string): ApiError => invalid([{ path, message }])
 
@@ -263,7 +263,7 @@ export const invoiceOperations = Effect.gen(function* () {
   const activate = Effect.fnUntraced(function* (asking: Asking<unknown>) {
     const { invoice } = yield* find(asking)
     const [choice] = among(invoice.choices, [asking.path["method"] ?? ""])
-    if (choice === undefined) return yield* notFound("paymentmethod")
+    if (choice === undefined) return yield* noSuch("paymentmethod")
     yield* Effect.mapError(invoices.choose(asking.key, invoice.id, chosenBy(choice)), worded("paymentMethodId"))
     return yield* methodsOf(yield* find(asking))
   })
@@ -282,19 +282,19 @@ export const invoiceOperations = Effect.gen(function* () {
   const canModify = "btcpay.store.canmodifyinvoices"
 
   return [
-    operation("GET", "stores/:store/invoices", canView, list),
-    withBody("POST", "stores/:store/invoices", "btcpay.store.cancreateinvoice", CreateInvoiceBody, create),
+    pluginOperation("GET", "stores/:store/invoices", canView, list),
+    withBody("POST", "stores/:store/invoices", "btcpay.store.cancreateinvoice", PluginInvoiceBody, create),
     ...both("").flatMap((path) => [
-      operation("GET", path, canView, (asking) => Effect.map(find(asking), view)),
+      pluginOperation("GET", path, canView, (asking) => Effect.map(find(asking), view)),
       withBody("PUT", path, canModify, MetadataBody, change)
     ]),
     ...both("/status").map((path) => withBody("POST", path, canModify, StatusBody, mark)),
     ...both("/payment-methods").map((path) =>
-      operation("GET", path, canView, (asking) => Effect.flatMap(find(asking), methodsOf))
+      pluginOperation("GET", path, canView, (asking) => Effect.flatMap(find(asking), methodsOf))
     ),
-    ...both("/payment-methods/:method/activate").map((path) => operation("POST", path, canView, activate)),
+    ...both("/payment-methods/:method/activate").map((path) => pluginOperation("POST", path, canView, activate)),
     ...["LightningNetwork", "LNURL"].map((id) =>
-      operation("GET", `stores/:store/payment-methods/${id}`, undefined, lightning)
+      pluginOperation("GET", `stores/:store/payment-methods/${id}`, undefined, lightning)
     )
   ]
 })

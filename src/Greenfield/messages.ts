@@ -4,26 +4,26 @@
  * is mined again is told again.
  */
 import type { PluginEventKind } from "../Domain/Event.ts"
-import type { Standing, Transfer } from "./status.ts"
+import type { PluginStanding, PluginTransfer } from "./status.ts"
 
 /** What an invoice's plugins know, as the store keeps it. */
 export interface Told {
-  readonly status: Standing["status"]
+  readonly status: PluginStanding["status"]
   /** Transfers by id. */
-  readonly transfers: Readonly<Record<string, Transfer["status"]>>
+  readonly transfers: Readonly<Record<string, PluginTransfer["status"]>>
   /** The number of messages so far, and the time of the last, Unix milliseconds: it never falls. */
   readonly count: number
   readonly at: number
 }
 
 /** A message, with what it says beside the invoice. */
-export interface Message {
+export interface PluginMessage {
   readonly kind: PluginEventKind
-  readonly transfer?: Transfer
+  readonly transfer?: PluginTransfer
   readonly flags: Readonly<Record<string, boolean>>
 }
 
-const ofStatus = ({ additional, status }: Standing): ReadonlyArray<Message> => {
+const ofStatus = ({ additional, status }: PluginStanding): ReadonlyArray<PluginMessage> => {
   const overPaid = additional === "PaidOver"
   switch (status) {
     case "New":
@@ -40,7 +40,7 @@ const ofStatus = ({ additional, status }: Standing): ReadonlyArray<Message> => {
 }
 
 /** What is to be told now; `told` is undefined for a new invoice. */
-export const messagesOf = (told: Told | undefined, now: Standing): ReadonlyArray<Message> => {
+export const messagesOf = (told: Told | undefined, now: PluginStanding): ReadonlyArray<PluginMessage> => {
   const { additional, status, transfers } = now
   const known = told?.transfers ?? {}
   const flags = { afterExpiration: status === "Expired" }
@@ -61,8 +61,8 @@ export const messagesOf = (told: Told | undefined, now: Standing): ReadonlyArray
 /** What is known once these messages are told, at `at`. */
 export const toldAfter = (
   told: Told | undefined,
-  now: Standing,
-  messages: ReadonlyArray<Message>,
+  now: PluginStanding,
+  messages: ReadonlyArray<PluginMessage>,
   at: number
 ): Told => ({
   status: now.status,

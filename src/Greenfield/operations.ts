@@ -13,13 +13,13 @@ import { fieldProblemsOf, foundBy } from "../Http/validationProblems.ts"
 import { parametersIn } from "../lib/parameters.ts"
 import type { SettingsShape } from "../Settings.ts"
 import type { CommitWith, Db, StoreUnavailable } from "../Sql.ts"
-import { missingPermission, notFound } from "./errors.ts"
+import { missingPermission, noSuch } from "./errors.ts"
 import { readInvoice } from "./readInvoice.ts"
 
 export type Answered = Effect.Effect<unknown, ApiError | StoreUnavailable>
 
 /** The key of `Authorization: token KEY`. */
-export const tokenOf = ({ authorization = "" }: IncomingHttpHeaders): string | undefined =>
+export const presentedKey = ({ authorization = "" }: IncomingHttpHeaders): string | undefined =>
   /^token +(\S+)$/i.exec(authorization)?.[1]
 
 /** A request that passed the checks. */
@@ -41,10 +41,10 @@ export const findInvoice = Effect.fnUntraced(function* (
   { key, path }: Pick<Asking<unknown>, "key" | "path">
 ) {
   const read = yield* readInvoice(reader, settings, path["invoice"] ?? "")
-  return read?.invoice.account === key.account && read.invoice.mode === key.mode ? read : yield* notFound("invoice")
+  return read?.invoice.account === key.account && read.invoice.mode === key.mode ? read : yield* noSuch("invoice")
 })
 
-export interface Operation {
+export interface PluginOperation {
   readonly method: "GET" | "POST" | "PUT" | "DELETE"
   /** Below `/api/v1/`. */
   readonly path: string
@@ -64,21 +64,21 @@ const withoutNulls = (value: unknown, depth = 0): unknown => {
 }
 
 /** An operation without a body. */
-export const operation = (
-  method: Operation["method"],
+export const pluginOperation = (
+  method: PluginOperation["method"],
   path: string,
   permission: PluginPermission | undefined,
   run: (asking: Asking<unknown>) => Answered
-): Operation => ({ method, path, permission, takesBody: false, run })
+): PluginOperation => ({ method, path, permission, takesBody: false, run })
 
 /** An operation whose body a schema decodes: fields that it does not name are ignored at every level. */
 export const withBody = <A, I>(
-  method: Operation["method"],
+  method: PluginOperation["method"],
   path: string,
   permission: PluginPermission,
   schema: Schema.Schema<A, I>,
   run: (asking: Asking<A>) => Answered
-): Operation => {
+): PluginOperation => {
   const decode = Schema.decodeUnknownEither(schema, { errors: "all" })
   const decoded = (asking: Asking<unknown>): Answered =>
     Either.match(decode(withoutNulls(asking.body)), {
@@ -91,7 +91,7 @@ export const withBody = <A, I>(
 const answerOf = (body: unknown): HttpAnswer<unknown> => ({ body })
 
 /** What the permission and the store of a request leave of it. */
-const served = ({ path: pattern, permission, run, takesBody }: Operation): ServedOperation => ({
+const served = ({ path: pattern, permission, run, takesBody }: PluginOperation): ServedOperation => ({
   permissions: [],
   takesBody,
   redact: () => '"[redacted]"',
@@ -105,12 +105,12 @@ const served = ({ path: pattern, permission, run, takesBody }: Operation): Serve
       if (permission !== undefined && !allows(key, permission)) return missingPermission(permission)
       const kept = storeReplay && ((body: unknown) => storeReplay(answerOf(body)))
       const query = new URLSearchParams(search)
-      return run({ key, presented: tokenOf(headers), path, query, body: payload, storeReplay: kept })
+      return run({ key, presented: presentedKey(headers), path, query, body: payload, storeReplay: kept })
     }).pipe(Effect.map(answerOf))
 })
 
 /** Finds the operations of a path. */
-export const routerOf = (operations: ReadonlyArray<Operation>): Router => {
+export const routerOf = (operations: ReadonlyArray<PluginOperation>): Router => {
   const routes = new Map<string, { readonly pattern: ReadonlyArray<string>; readonly route: Match["route"] }>()
   for (const one of operations) {
     const path = `/api/v1/${one.path}`

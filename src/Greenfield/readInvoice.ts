@@ -12,9 +12,9 @@ import * as Payments from "../Payments/PaymentsRepo.ts"
 import { shownMoney } from "../Payments/shownMoney.ts"
 import { Settings, type SettingsShape } from "../Settings.ts"
 import { type Db, Tx } from "../Sql.ts"
-import { type Message, messagesOf, toldAfter } from "./messages.ts"
+import { messagesOf, type PluginMessage, toldAfter } from "./messages.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
-import { type Money, paidOf, type Standing, standingOf, type Transfer } from "./status.ts"
+import { type Money, type PluginStanding, type PluginTransfer, paidOf, pluginStandingOf } from "./status.ts"
 
 /** How plugins name a token on a network: `USDC-BASE`. */
 export const methodOf = (chosen: Parameters<typeof choiceName>[0]): string => choiceName(chosen).toUpperCase()
@@ -24,7 +24,7 @@ const unixSeconds = (millis: number): number => Math.floor(millis / 1000)
 /** An invoice that a plugin made, with what it asked for and how it stands. */
 export interface ReadInvoice extends InvoiceWithPayments {
   readonly plugin: Repo.PluginInvoice
-  readonly standing: Standing
+  readonly standing: PluginStanding
 }
 
 /** Undefined where no plugin made the invoice. */
@@ -38,12 +38,12 @@ export const readInvoice = Effect.fnUntraced(function* (db: Db, { chains }: Pick
   const nothing: Money = { receipts: [], exceptions: [] }
   const needed = ({ chain, mode }: Payment) =>
     chains.find((one) => one.chain === chain && one.mode === mode)?.confirmations ?? Number.POSITIVE_INFINITY
-  const standing = standingOf({ invoice, payments }, ({ id }) => money.get(id) ?? nothing, needed)
+  const standing = pluginStandingOf({ invoice, payments }, ({ id }) => money.get(id) ?? nothing, needed)
   return { plugin, invoice, payments, standing } satisfies ReadInvoice
 })
 
 /** A transfer as plugins see it. */
-export const transferView = (payment: Payment, { amount, at, id, status }: Transfer) => ({
+export const transferView = (payment: Payment, { amount, at, id, status }: PluginTransfer) => ({
   ...{ id, receivedDate: at, value: formatUnits(amount, decimalsOfPayment(payment)), fee: "0" },
   ...{ status, destination: payment.address }
 })
@@ -90,7 +90,11 @@ export const invoiceView = (read: ReadInvoice, publicUrl: string) => {
   }
 }
 
-const messageBody = ({ invoice, plugin, standing }: ReadInvoice, { flags, kind, transfer }: Message, at: number) => {
+const messageBody = (
+  { invoice, plugin, standing }: ReadInvoice,
+  { flags, kind, transfer }: PluginMessage,
+  at: number
+) => {
   const { payment } = standing
   const paid =
     payment === undefined || transfer === undefined

@@ -20,7 +20,7 @@ export interface Money {
 }
 
 /** A transfer that pays for the invoice, in time or not. */
-export interface Transfer {
+export interface PluginTransfer {
   /** The transaction's hash and a number. */
   readonly id: string
   /** Unix seconds. */
@@ -30,23 +30,23 @@ export interface Transfer {
   readonly status: "Processing" | "Settled"
 }
 
-export interface Standing {
+export interface PluginStanding {
   readonly status: PluginStatus
   readonly additional: AdditionalStatus
   /** The payment that is shown: the one with money, else that of the last choice. */
   readonly payment: Payment | undefined
-  readonly transfers: ReadonlyArray<Transfer>
+  readonly transfers: ReadonlyArray<PluginTransfer>
 }
 
 /** Receipts of the payment's own money: what is of another token or chain, or came before, pays for nothing. */
 const own = new Set(["credited", "overpaid", "underpaid", "late", "found_late"])
 
 /** @param needed the confirmations that the payment's chain asks for */
-const transfersOf = (payment: Payment, { receipts }: Money, needed: number): ReadonlyArray<Transfer> => {
+const transfersOf = (payment: Payment, { receipts }: Money, needed: number): ReadonlyArray<PluginTransfer> => {
   const counts = new Map<string, number>()
   return receipts
     .filter(({ chain, currency, kind }) => own.has(kind) && chain === payment.chain && currency === payment.currency)
-    .flatMap(({ amount, at, confirmations = 0, kind, txHash }): ReadonlyArray<Transfer> => {
+    .flatMap(({ amount, at, confirmations = 0, kind, txHash }): ReadonlyArray<PluginTransfer> => {
       if (txHash === undefined) return []
       const n = counts.get(txHash) ?? 0
       counts.set(txHash, n + 1)
@@ -56,14 +56,15 @@ const transfersOf = (payment: Payment, { receipts }: Money, needed: number): Rea
 }
 
 /** What is paid of the payment, base units. */
-export const paidOf = ({ transfers }: Pick<Standing, "transfers">): bigint => sum(transfers.map(({ amount }) => amount))
+export const paidOf = ({ transfers }: Pick<PluginStanding, "transfers">): bigint =>
+  sum(transfers.map(({ amount }) => amount))
 
 /** Whether a person decided that it is paid: the money by itself had not been enough, or not in time. */
 const isAccepted = (payment: Payment, { exceptions }: Money): boolean =>
   (payment.amountReceived ?? 0n) < required(payment) ||
   exceptions.some(({ kind, status }) => status === "accepted" && kind !== "overpaid")
 
-const unpaid = (payment: Payment | undefined, transfers: ReadonlyArray<Transfer>): AdditionalStatus => {
+const unpaid = (payment: Payment | undefined, transfers: ReadonlyArray<PluginTransfer>): AdditionalStatus => {
   if (payment === undefined || transfers.length === 0) return "None"
   return paidOf({ transfers }) >= required(payment) ? "PaidLate" : "PaidPartial"
 }
@@ -73,7 +74,7 @@ type Said = readonly [PluginStatus, AdditionalStatus]
 const said = (
   { status }: Invoice,
   payment: Payment | undefined,
-  transfers: ReadonlyArray<Transfer>,
+  transfers: ReadonlyArray<PluginTransfer>,
   money: Money
 ): Said => {
   const paid = paidOf({ transfers })
@@ -105,11 +106,11 @@ const said = (
  * @param moneyOf what came for one of its payments
  * @param needed the confirmations that a payment's chain asks for
  */
-export const standingOf = (
+export const pluginStandingOf = (
   { invoice, payments }: InvoiceWithPayments,
   moneyOf: (payment: Payment) => Money,
   needed: (payment: Payment) => number
-): Standing => {
+): PluginStanding => {
   const withTransfers = payments.map((payment) => ({
     payment,
     transfers: transfersOf(payment, moneyOf(payment), needed(payment))

@@ -10,7 +10,7 @@ import { choicesIn } from "../Invoices.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import { refusal } from "./errors.ts"
-import { type Asking, operation } from "./operations.ts"
+import { type Asking, pluginOperation } from "./operations.ts"
 
 /** The version of the contract that this API keeps: plugins compare it. */
 const contractVersion = "2.4.1"
@@ -56,11 +56,11 @@ export const storeOperations = Effect.gen(function* () {
 
   const settingsToView = "btcpay.store.canviewstoresettings"
   return [
-    operation("GET", "api-keys/current", undefined, current),
-    operation("GET", "server/info", undefined, info),
-    operation("GET", "stores", settingsToView, (asking) => Effect.map(store(asking), (one) => [one])),
-    operation("GET", "stores/:store", settingsToView, store),
-    operation("GET", "stores/:store/payment-methods", settingsToView, methods),
-    operation("GET", "stores/:store/rates/configuration/fallback", settingsToView, noRates)
+    pluginOperation("GET", "api-keys/current", undefined, current),
+    pluginOperation("GET", "server/info", undefined, info),
+    pluginOperation("GET", "stores", settingsToView, (asking) => Effect.map(store(asking), (one) => [one])),
+    pluginOperation("GET", "stores/:store", settingsToView, store),
+    pluginOperation("GET", "stores/:store/payment-methods", settingsToView, methods),
+    pluginOperation("GET", "stores/:store/rates/configuration/fallback", settingsToView, noRates)
   ]
 })

@@ -8,8 +8,8 @@ import { HttpsUrl } from "../lib/Url.ts"
 import { audited, keyActor } from "../Operations/auditLog.ts"
 import { Writer } from "../Sql.ts"
 import { Webhooks } from "../Webhooks.ts"
-import { notFound } from "./errors.ts"
-import { type Asking, operation, withBody } from "./operations.ts"
+import { noSuch } from "./errors.ts"
+import { type Asking, pluginOperation, withBody } from "./operations.ts"
 
 const otherwise = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
   Schema.optionalWith(schema, { exact: true, default: () => value })
@@ -52,7 +52,7 @@ export const webhookOperations = Effect.gen(function* () {
   const idOf = ({ path }: Asking<unknown>) => path["webhook"] ?? ""
 
   const found = <A, E>(effect: Effect.Effect<A | undefined, E>) =>
-    Effect.flatMap(effect, (one) => (one === undefined ? notFound("webhook") : Effect.succeed(one)))
+    Effect.flatMap(effect, (one) => (one === undefined ? noSuch("webhook") : Effect.succeed(one)))
 
   /** Who gets an account's events is an administrative act. */
   const administer = <A, E>(
@@ -115,10 +115,10 @@ export const webhookOperations = Effect.gen(function* () {
 
   const [all, one] = ["stores/:store/webhooks", "stores/:store/webhooks/:webhook"]
   return [
-    operation("GET", all, canModify, list),
+    pluginOperation("GET", all, canModify, list),
     withBody("POST", all, canModify, WebhookBody, create),
-    ...[one, "webhooks/:webhook"].map((path) => operation("GET", path, canModify, get)),
+    ...[one, "webhooks/:webhook"].map((path) => pluginOperation("GET", path, canModify, get)),
     withBody("PUT", one, canModify, WebhookBody, replace),
-    operation("DELETE", one, canModify, remove)
+    pluginOperation("DELETE", one, canModify, remove)
   ]
 })

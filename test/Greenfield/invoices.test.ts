@@ -133,9 +133,8 @@ liveSuite(app, "invoices of shop plugins", (test) => {
     const { call, ofStore } = yield* plugin()
     const made = (yield* ofStore("POST", "invoices", { amount: 19.9, currency: "usdc" })).body
     expect([made.amount, made.currency]).toEqual(["19.9", "USDC"])
-    const methods: ReadonlyArray<{ readonly paymentMethodId: string; readonly amount: string; readonly rate: string }> = (
-      yield* ofStore("GET", `invoices/${made.id}/payment-methods`)
-    ).body
+    const methods: ReadonlyArray<{ readonly paymentMethodId: string; readonly amount: string; readonly rate: string }> =
+      (yield* ofStore("GET", `invoices/${made.id}/payment-methods`)).body
     expect(methods.map(({ amount, paymentMethodId, rate }) => [paymentMethodId, amount, rate])).toEqual([
       ["ETH-BASE", "0.00796", "2500"],
       ["USDC-BASE", "19.9", "1"],
