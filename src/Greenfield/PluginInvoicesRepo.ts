@@ -53,7 +53,7 @@ export const byId = (db: Db, id: string) =>
 export const setTold = (id: InvoiceId, told: Told, awaiting: boolean) =>
   execute("UPDATE plugin_invoices SET told = ?, awaiting = ? WHERE invoice_id = ?", [
     JSON.stringify(told),
-    awaiting ? 1 : 0,
+    Number(awaiting),
     id
   ])
 

@@ -1,5 +1,5 @@
 /** How the API of shop plugins words a refusal: one error `{code, message}`, or a list of fields with 422. */
-import { ApiError, type ErrorCode, statusOf } from "../Domain/ApiError.ts"
+import { ApiError, type ErrorCode, invalid, statusOf } from "../Domain/ApiError.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 
 /** Where the words of this API differ from those of the own one. */
@@ -17,6 +17,9 @@ class Details {
 export const refusal = (as: ErrorCode, said: Said, message: string) =>
   new ApiError({ code: as, message, details: new Details(said) })
 
+/** One field is wrong. */
+export const fieldProblem = (path: string, message: string): ApiError => invalid([{ path, message }])
+
 export const noSuch = (what: "invoice" | "webhook" | "paymentmethod") =>
   refusal("NOT_FOUND", { code: `${what}-not-found` }, `There is no such ${what} in this store: check its id.`)
 
@@ -27,9 +30,8 @@ export const missingPermission = (permission: string) =>
     `The key lacks ${permission} for this store: pair the plugin again, or make a key that has it.`
   )
 
-const codes: Partial<Record<ErrorCode, string>> = { UNAUTHORIZED: "unauthenticated" }
-
-const named = (code: ErrorCode): string => codes[code] ?? code.toLowerCase().replaceAll("_", "-")
+const named = (code: ErrorCode): string =>
+  code === "UNAUTHORIZED" ? "unauthenticated" : code.toLowerCase().replaceAll("_", "-")
 
 /** An error as this API writes it. */
 export const pluginErrorReply = ({ code, details, headers = {}, message }: ApiError): HttpReply => {

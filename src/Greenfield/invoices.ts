@@ -2,7 +2,7 @@
 import { Clock, Effect, Option, Predicate, Schema } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { shopOf } from "../Auth/shops.ts"
-import { type ApiError, type FieldProblem, invalid } from "../Domain/ApiError.ts"
+import { type FieldProblem, invalid } from "../Domain/ApiError.ts"
 import { decimalsOn, PriceCurrency } from "../Domain/Currency.ts"
 import { type InvoiceId, newInvoiceId } from "../Domain/Ids.ts"
 import { chosenBy, type InvoiceWithPayments, type Language, languages, type PaymentChoice } from "../Domain/Invoice.ts"
@@ -19,15 +19,13 @@ import { Quotes } from "../Quotes.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import { MetadataBody, PluginInvoiceBody, StatusBody } from "./Api.ts"
-import { noSuch, refusal } from "./errors.ts"
+import { fieldProblem, noSuch, refusal } from "./errors.ts"
 import { type Asking, findInvoice, pluginOperation, withBody } from "./operations.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
 import { invoiceView, markable, methodOf, type ReadInvoice, readInvoice, transferView } from "./readInvoice.ts"
 import { paidOf } from "./status.ts"
 
 type Body = typeof PluginInvoiceBody.Type
-
-const problem = (path: string, message: string): ApiError => invalid([{ path, message }])
 
 /** The problem of a field, unless it is right. */
 const unless = (isRight: boolean, path: string, message: string): ReadonlyArray<FieldProblem> =>
@@ -77,7 +75,7 @@ const worded = (path: string) => (error: Parameters<typeof invoiceRefusal>[0] | 
   if (error._tag === "StoreUnavailable") return error
   const refused = invoiceRefusal(error)
   if (refused.code === "INVOICE_NOT_OPEN" || refused.code === "CHOICE_UNAVAILABLE")
-    return problem(path, refused.message)
+    return fieldProblem(path, refused.message)
   if (refused.code !== "VALIDATION_ERROR") return refused
   // Sound: `invalid` makes these details.
   const problems = refused.details as ReadonlyArray<FieldProblem>
@@ -143,7 +141,7 @@ export const invoiceOperations = Effect.gen(function* () {
     if (only !== undefined && others.length === 0) {
       // Chosen at once, at the price of now.
       yield* Effect.mapError(quotes.priceIn(key.mode, price, chosenBy(only)), ({ message }) =>
-        problem("currency", message)
+        fieldProblem("currency", message)
       )
     }
     const { defaultLanguage, expirationMinutes } = checkout
@@ -233,7 +231,7 @@ export const invoiceOperations = Effect.gen(function* () {
     const { payments, standing } = read
     const id = (standing.transfers.length > 0 ? standing.payment : payments.find(({ status }) => status === "failed"))
       ?.id
-    if (id === undefined) return problem("status", "cannot be Settled: no money came")
+    if (id === undefined) return fieldProblem("status", "cannot be Settled: no money came")
     const act = { act: "payments accept", detail: { id } }
     return Effect.catchIf(
       Effect.provide(
@@ -241,7 +239,7 @@ export const invoiceOperations = Effect.gen(function* () {
         accepting
       ),
       (error) => error._tag !== "StoreUnavailable",
-      ({ message }) => problem("status", message)
+      ({ message }) => fieldProblem("status", message)
     )
   }
 
@@ -251,7 +249,10 @@ export const invoiceOperations = Effect.gen(function* () {
     if (read.standing.status !== status) {
       const possible = markable(read)
       if (!possible.includes(status)) {
-        return yield* problem("status", `cannot be ${status}: ${possible[0] ?? "nothing"} is what it can be marked`)
+        return yield* fieldProblem(
+          "status",
+          `cannot be ${status}: ${possible[0] ?? "nothing"} is what it can be marked`
+        )
       }
       yield* status === "Settled"
         ? settle(read, asking)
@@ -271,7 +272,7 @@ export const invoiceOperations = Effect.gen(function* () {
   const change = Effect.fnUntraced(function* (asking: Asking<typeof MetadataBody.Type>) {
     const { plugin } = yield* find(asking)
     const { metadata } = asking.body
-    if (!isKept(metadata)) return yield* problem("metadata", keptRule)
+    if (!isKept(metadata)) return yield* fieldProblem("metadata", keptRule)
     yield* writer.write(Repo.setMetadata(plugin.id, { ...plugin.asked, metadata }))
     return view(yield* find(asking))
   })

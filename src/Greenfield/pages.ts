@@ -17,10 +17,8 @@ const seeOther = (location: string) => ({
 })
 
 /** `/i/ID`, `/i/ID/METHOD`, `/invoice?id=ID`: the checkout, for whoever has the id; `/invoices/ID`: for staff. */
-const idOf = (path: string, search: string): string | undefined =>
-  /^\/invoice$/.test(path)
-    ? (new URLSearchParams(search).get("id") ?? undefined)
-    : /^\/(?:i|invoices)\/([^/]+)(?:\/[^/]+)?$/.exec(path)?.[1]
+const idOf = (path: string, search: string): string =>
+  (path === "/invoice" ? new URLSearchParams(search).get("id") : /^\/(?:i|invoices)\/([^/]+)/.exec(path)?.[1]) ?? ""
 
 /** What the checkout takes of the query. */
 const queryOf = (search: string): string => {
@@ -38,8 +36,7 @@ export const makePluginPages = Effect.gen(function* () {
     const refund = pull === undefined ? undefined : yield* Effect.provide(refundPage(pull, form), context)
     if (refund !== undefined) return refund
     if (path === "/modal/btcpay.js") return seeOther(`${publicUrl}${assets().modal()}`)
-    const id = idOf(path, search)
-    const plugin = id === undefined ? undefined : yield* Repo.byId(reader, id)
+    const plugin = yield* Repo.byId(reader, idOf(path, search))
     const invoice = plugin && (yield* Invoices.byId(reader, plugin.id))
     if (invoice === undefined) {
       const text = "There is no such invoice: check the link."

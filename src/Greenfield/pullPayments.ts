@@ -7,12 +7,13 @@ import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "../Auth/UsageRepo.ts"
 import type { Owner } from "../Domain/Account.ts"
 import { required, sum } from "../Domain/Amount.ts"
-import { invalid, quotaExceeded } from "../Domain/ApiError.ts"
+import { quotaExceeded } from "../Domain/ApiError.ts"
 import { newPullPaymentId, type PaymentId, type RefundId } from "../Domain/Ids.ts"
 import { decimalsOfPayment } from "../Domain/Payment.ts"
 import { Settings } from "../Settings.ts"
 import { allValues, changes, type Db, execute, oneRow, Reader, Tx, Writer } from "../Sql.ts"
 import { PullPaymentBody, RefundInvoiceBody } from "./Api.ts"
+import { fieldProblem } from "./errors.ts"
 import { type Asking, findInvoice, withBody } from "./operations.ts"
 import * as Invoices from "./PluginInvoicesRepo.ts"
 import { type ReadInvoice, readInvoice } from "./readInvoice.ts"
@@ -77,15 +78,7 @@ interface Wanted {
   readonly currency: string
 }
 
-const noOrder = invalid([
-  {
-    path: "name",
-    message:
-      "names no settled order of this store, or several: note the refund at the payment, in the portal (/portal), and send the money from your wallet"
-  }
-])
-
-const problem = (path: string, message: string) => invalid([{ path, message }])
+const noOrder = fieldProblem("name", "names no settled order of this store, or several: note the refund in the portal")
 
 /** The words of a text that may be the id of an order, without what stands around them. */
 const wordsOf = (name: string): ReadonlyArray<string> => [
@@ -103,7 +96,7 @@ const unitsOf = (
     return Effect.succeed(parseUnits(wanted.amount, decimalsOfPayment(payment)))
   }
   if (currency !== price.currency)
-    return problem("currency", `must be ${price.currency}, as the order, or ${payment.currency}`)
+    return fieldProblem("currency", `must be ${price.currency}, as the order, or ${payment.currency}`)
   return Effect.succeed((payment.amount * parseUnits(wanted.amount, 18)) / parseUnits(price.amount, 18))
 }
 
@@ -133,7 +126,7 @@ export const pullPaymentOperations = Effect.gen(function* () {
         const units = all > left && left >= required(payment) && all <= payment.amount ? left : all
         if (units <= 0n || units > left) {
           const most = formatUnits(left > 0n ? left : 0n, decimalsOfPayment(payment))
-          return yield* problem("amount", `is more than is left of the order: ${most} ${payment.currency}`)
+          return yield* fieldProblem("amount", `is more than is left of the order: ${most} ${payment.currency}`)
         }
         const made = { ...wanted, account, mode, id: newPullPaymentId(), payment: payment.id, units }
         yield* insert(made, yield* Clock.currentTimeMillis)

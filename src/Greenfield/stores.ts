@@ -12,9 +12,6 @@ import { Reader } from "../Sql.ts"
 import { refusal } from "./errors.ts"
 import { type Asking, pluginOperation } from "./operations.ts"
 
-/** The version of the contract that this API keeps: plugins compare it. */
-const contractVersion = "2.4.1"
-
 export const storeOperations = Effect.gen(function* () {
   const settings = yield* Settings
   const chains = yield* Chains
@@ -27,7 +24,8 @@ export const storeOperations = Effect.gen(function* () {
     const isRead = (id: string) => read.some(({ chain }) => id.endsWith(`-${chain.toUpperCase()}`))
     const ids = methodsOf(key)
     return {
-      ...{ version: contractVersion, onion: null, supportedPaymentMethods: ids, fullySynched: read.length > 0 },
+      // That of the contract which this API keeps: plugins compare it.
+      ...{ version: "2.4.1", onion: null, supportedPaymentMethods: ids, fullySynched: read.length > 0 },
       syncStatus: ids.map((id) => ({ paymentMethodId: id, available: isRead(id) }))
     }
   })

@@ -1,6 +1,6 @@
 /** Webhook endpoints as shop plugins register, replace and delete them. The own API's endpoints are not among them. */
 import { Duration, Effect, Redacted, Schema } from "effect"
-import { ApiError, invalid, quotaExceeded } from "../Domain/ApiError.ts"
+import { ApiError, quotaExceeded } from "../Domain/ApiError.ts"
 import { newEndpointId, randomToken } from "../Domain/Ids.ts"
 import { type Endpoint, loggedHost } from "../Domain/Webhook.ts"
 import { maybe, must } from "../lib/annotations.ts"
@@ -8,7 +8,7 @@ import { HttpsUrl } from "../lib/Url.ts"
 import { audited, keyActor } from "../Operations/auditLog.ts"
 import { Writer } from "../Sql.ts"
 import { Webhooks } from "../Webhooks.ts"
-import { noSuch } from "./errors.ts"
+import { fieldProblem, noSuch } from "./errors.ts"
 import { type Asking, pluginOperation, withBody } from "./operations.ts"
 
 const otherwise = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
@@ -67,7 +67,7 @@ export const webhookOperations = Effect.gen(function* () {
     )
 
   const refusals = {
-    TargetRefused: ({ message }: { readonly message: string }) => invalid([{ path: "url", message }]),
+    TargetRefused: ({ message }: { readonly message: string }) => fieldProblem("url", message),
     QuotaExceeded: quotaExceeded
   }
 
