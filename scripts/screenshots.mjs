@@ -90,6 +90,7 @@ const shown = {
   "checkout-waiting": [420, 800],
   "checkout-seen": [420, 440],
   "checkout-choosing": [420, 560],
+  "plugin-pairing": [760, 900],
   "portal-home": [900, 500],
   "portal-payment": [760, 420]
 }
@@ -190,6 +191,11 @@ try {
   await picture("portal-payment", `${home}/payments/${paid.id}`)
   await picture("portal-payment-new", `${home}/payments/new`)
   await picture("portal-me", `${home}/me`)
+  const asked = ["canviewinvoices", "cancreateinvoice", "canviewstoresettings", "canmodifyinvoices"]
+  const permissions = [...asked, "webhooks.canmodifywebhooks"].map((name) => `permissions=btcpay.store.${name}`)
+  const redirect = encodeURIComponent("https://shop.example/?btcpay-settings-callback")
+  const shop = `applicationName=Corner%20shop&strict=true&selectiveStores=true&redirect=${redirect}`
+  await picture("plugin-pairing", `${home}/pair?${permissions.join("&")}&${shop}`)
   await picture("portal-nothing-found", `${home}/payments?q=nothing-like-that`)
   await picture("portal-not-found", `${home}/payments/pay_none`)
   await picture("portal-empty", `${home.replace(/test$/, "live")}/payments`)

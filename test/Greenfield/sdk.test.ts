@@ -1,4 +1,6 @@
 // The npm package for BTCPay Server's Greenfield API as a shop's client: the built daemon, a real chain, a real HTTPS receiver.
+// A customer's page is asked for as a browser asks.
+// @effect-diagnostics globalFetchInEffect:off
 import { expect } from "@effect/vitest"
 import {
   ApiError,
