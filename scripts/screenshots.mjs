@@ -90,7 +90,7 @@ const shown = {
   "checkout-waiting": [420, 800],
   "checkout-seen": [420, 440],
   "checkout-choosing": [420, 560],
-  "plugin-pairing": [760, 900],
+  "plugin-pairing": [680, 760],
   "portal-home": [900, 500],
   "portal-payment": [760, 420]
 }

@@ -164,6 +164,8 @@ describe("the documentation", () => {
     expect(seen.map(({ data, status }) => status ?? data[0].status)).toEqual([
       ...["open", "open", "cancelled", "cancelled", "open"]
     ])
+    const connected = run([knownTilld, ...blocks("docs/plugins.md", "sh")].join("\necho\n"))
+    expect(connected).toMatch(/\[\{"paymentMethodId":"[A-Z]+-[A-Z]+".*\/i\/inv_[\w-]+\n$/s)
     const [, pay = "", ...others] = blocks("docs/sandbox.md", "sh")
     expect(others).toEqual([])
     const paid = run(`${knownTilld}\nPAYMENT=${answers[1].id}\n${pay}`)

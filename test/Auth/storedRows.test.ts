@@ -66,14 +66,15 @@ const ofOthers: Readonly<Record<string, string>> = {
 const reasons: Readonly<Record<string, string>> = {
   "an IP network": "sign_in_networks.network",
   "the daemon draws it":
-    "id person_id payment_id event_id endpoint_id quote_id invoice_id key_id rolled_to of_id account_id " +
+    "id person_id payment_id event_id endpoint_id quote_id invoice_id key_id refund_id rolled_to of_id account_id " +
     "payments.checkout_token invoices.checkout_token",
   "an account's id": "realm",
   "live or test": "mode events.mode",
   "of a fixed size": "hash body_hash salt payments.address payments.tx_hash",
   "sealed, of 300 characters at most": "secret previous_secret",
   "four characters": "api_keys.last_four",
-  "at most 78 digits": "payments.amount payments.amount_received payments.floor payments.received payments.refunded",
+  "at most 78 digits":
+    "payments.amount payments.amount_received payments.floor payments.received payments.refunded pull_payments.units",
   "the daemon computes it": "payments.usd_value",
   "one of a list":
     "payments.currency payments.chain payments.failure_reason events.kind idempotent_responses.route " +
@@ -87,7 +88,7 @@ const reasons: Readonly<Record<string, string>> = {
   "one row: at most 500 characters": "shops.website shops.contact",
   "one row: at most 64 characters": "shops.timezone",
   "one row: one of a list": "shops.currency shops.invoice_refs shops.plugins",
-  "at most 20 characters": "invoices.amount",
+  "at most 40 characters": "invoices.amount pull_payments.amount pull_payments.currency",
   "one row: at most 18 characters": "shops.minimum_usd",
   "one row: one of three names": "shop_images.name",
   "one row: at most 40 KiB, by the schema": "shop_images.bytes",
@@ -135,7 +136,7 @@ test("every table is counted, capped, or not made by an account", function* () {
   expect(Array.from(counted.keys()).toSorted()).toEqual(
     [
       ...["api_keys", "attempts", "audit", "deliveries", "endpoints", "events", "idempotent_responses", "payments"],
-      ...["invoices", "metadata_terms", "passkeys", "people", "quotes"]
+      ...["invoices", "metadata_terms", "passkeys", "people", "plugin_invoices", "pull_payments", "quotes"]
     ].toSorted()
   )
 })

@@ -28,7 +28,7 @@ const sizes = {
     `${onPages(`260 + ${octets(row, "metadata", "webhook_url", "redirect_url", "merchant_ref", "account_id", "choices")}`)}
       + 260 + 3 * ${octets(row, "account_id")} + ${octets(row, "merchant_ref")}`,
   plugin_invoices: (row: string) =>
-    `${onPages(`300 + ${octets(row, "asked", "order_id", "account_id")}`)} + 300 + 2 * ${octets(row, "account_id", "order_id")}`,
+    `${onPages(`300 + ${octets(row, "asked", "told", "order_id", "account_id")}`)} + 300 + 2 * ${octets(row, "account_id", "order_id")}`,
   pull_payments: (row: string) => inKeyOrder(`250 + ${octets(row, "name", "description", "account_id")}`),
   metadata_terms: (row: string) => `70 + ${octets(row, "account_id", "key", "value")}`,
   events: (row: string) =>
@@ -136,6 +136,11 @@ export const usage = [
       },
       ownerOf("endpoints", "NEW")
     )
+  ),
+  trigger(
+    "plugin_invoices_changed",
+    "UPDATE OF asked, told, order_id ON plugin_invoices",
+    adding({ bytes: difference(sizes.plugin_invoices) }, ownerOf("plugin_invoices", "NEW"))
   ),
   trigger(
     "deliveries_moved",
