@@ -10,7 +10,6 @@ const places = join(root, "src")
 /** Regular expressions of the code whose time is not linear, and why no one can use that. */
 const accepted: Readonly<Record<string, string>> = {
   "/-----BEGIN CERTIFICATE-----[\\s\\S]*?-----END CERTIFICATE-----/g": "the operator's own file",
-  "/^```\\w*\\n([\\s\\S]*?)\\n```$/m": "this code's own text",
   "/(--[a-z-]+ \\S+)\\.\\.\\./g": "this code's own text",
   "/\\[[^\\]]*\\]/g": "this code's own text",
   "/^ {2}- (.*?) {2,}(\\S.*)$/": "this code's own text",

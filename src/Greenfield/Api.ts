@@ -1,5 +1,6 @@
 /** The bodies of this API, as the plugins send them: unknown fields are ignored. */
 import { Schema } from "effect"
+import { formatUnits, parseUnits } from "viem"
 import { maybe, must } from "../lib/annotations.ts"
 
 /** A decimal above zero, of digits, with at most 15 before the point; zeros at the end of its decimals do not count. */
@@ -13,11 +14,7 @@ export const Decimal = Schema.transform(
   Schema.String,
   {
     strict: true,
-    decode: (amount) => {
-      const [whole = "", decimals = ""] = String(amount).split(".")
-      const kept = decimals.replace(/0+$/, "")
-      return `${whole.replace(/^0+(?=.)/, "")}${kept === "" ? "" : `.${kept}`}`
-    },
+    decode: (amount) => formatUnits(parseUnits(String(amount), 20), 20),
     encode: (amount) => amount
   }
 )

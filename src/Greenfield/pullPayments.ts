@@ -80,9 +80,9 @@ interface Wanted {
 
 const noOrder = fieldProblem("name", "names no settled order of this store, or several: note the refund in the portal")
 
-/** The words of a text that may be the id of an order, without what stands around them. */
+/** The words of a text that may be the id of an order, with and without what stands around them. */
 const wordsOf = (name: string): ReadonlyArray<string> => [
-  ...new Set(name.split(/[\s;,:]+/).flatMap((word) => [word, word.replace(/^[#("'[]+|[.)"'\]!?]+$/g, "")]))
+  ...new Set([...name.split(/\s/), ...name.split(/[\s;,.:!?#"'()[\]]/)].filter((word) => word !== ""))
 ]
 
 /** The base units that an amount is of the invoice's payment, at the rate at which it was paid. */

@@ -15,7 +15,7 @@ type Receive = (message: { readonly data: unknown; readonly origin: string }) =>
 
 const start = () => {
   const script = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : location.href
-  let prefix = script.replace(/\/modal\/btcpay\.js.*$/, "")
+  let prefix = script.slice(0, script.indexOf("/modal/btcpay.js"))
   let hideFrame = () => {}
   let enter = () => {}
   let leave = () => {}
@@ -47,7 +47,7 @@ const start = () => {
     showFrame: () => {},
     hideFrame: () => hideFrame(),
     setApiUrlPrefix: (url: string) => {
-      prefix = url.replace(/\/+$/, "")
+      prefix = url.endsWith("/") ? url.slice(0, -1) : url
     },
     onModalWillEnter: (callback: () => void) => {
       enter = callback
