@@ -206,7 +206,8 @@ const assets = {
   entryPoints: [
     ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/islands/main.ts`, out: room.toLowerCase() })),
     { in: "src/client/modal.ts", out: "modal" },
-    ...["Checkout", "Portal", "Documents"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() }))
+    ...["Checkout", "Portal"].map((room) => ({ in: `src/${room}/style.css`, out: room.toLowerCase() })),
+    { in: "src/Pages/documentation.css", out: "documents" }
   ],
   entryNames: "[name]-[hash]",
   minify: true,

@@ -30,7 +30,7 @@ export const makePluginPages = Effect.gen(function* () {
   const reader = yield* Reader
   const { publicUrl } = (yield* Settings).server
   const context = yield* Effect.context<Effect.Effect.Context<ReturnType<typeof refundPage>>>()
-  const room: PageRoom = Effect.fnUntraced(function* ({ body, headers, method, path, requestId, search }) {
+  const room: PageRoom = Effect.fnUntraced(function* ({ body, method, path, requestId, search }) {
     const pull = /^\/pull-payments\/([^/]+)$/.exec(path)?.[1]
     const form = method === "POST" ? new URLSearchParams(body?.toString("utf8")) : undefined
     const refund = pull === undefined ? undefined : yield* Effect.provide(refundPage(pull, form), context)

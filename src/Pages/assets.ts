@@ -72,10 +72,8 @@ export const assetsFolder = (): string => {
 
 export interface Assets {
   readonly urls: (room: AssetRoom) => AssetUrls
-  /** The stylesheet of the reference and the guide, which have no script. */
-  readonly documentsStyle: () => string
-  /** An asset by its name, for an address that does not change with it. */
-  readonly named: (name: string, acceptEncoding: string | undefined) => HttpReply | undefined
+  /** The script that shop plugins load: a path from the origin. */
+  readonly modal: () => string
   /** The asset of a path below `/assets/`; undefined where there is none. */
   readonly reply: (path: string, acceptEncoding: string | undefined) => HttpReply | undefined
 }
@@ -97,31 +95,26 @@ const load = (): Assets => {
     if (path === undefined) throw new Error(`The asset ${name} is missing: build again with npm run build.`)
     return path
   }
-  const reply: Assets["reply"] = (path, acceptEncoding = "") => {
-    const asset = assets.get(path)
-    if (asset === undefined) return undefined
-    const isBrotli = takesBrotli(acceptEncoding)
-    return {
-      status: 200,
-      headers: {
-        "content-type": asset.contentType,
-        "cache-control": "public, max-age=31536000, immutable",
-        "x-content-type-options": "nosniff",
-        vary: "Accept-Encoding",
-        ...(isBrotli ? { "content-encoding": "br" } : {})
-      },
-      text: "",
-      bytes: [isBrotli ? asset.brotli : asset.bytes]
-    }
-  }
   return {
+    modal: () => pathOf("modal.js"),
     urls: (room) => ({ script: pathOf(`${room}.js`), style: pathOf(`${room}.css`) }),
-    documentsStyle: () => pathOf("documents.css"),
-    named: (name, acceptEncoding) => {
-      const found = reply(pathOf(name), acceptEncoding)
-      return found && { ...found, headers: { ...found.headers, "cache-control": "public, max-age=300" } }
-    },
-    reply
+    reply: (path, acceptEncoding = "") => {
+      const asset = assets.get(path)
+      if (asset === undefined) return undefined
+      const isBrotli = takesBrotli(acceptEncoding)
+      return {
+        status: 200,
+        headers: {
+          "content-type": asset.contentType,
+          "cache-control": "public, max-age=31536000, immutable",
+          "x-content-type-options": "nosniff",
+          vary: "Accept-Encoding",
+          ...(isBrotli ? { "content-encoding": "br" } : {})
+        },
+        text: "",
+        bytes: [isBrotli ? asset.brotli : asset.bytes]
+      }
+    }
   }
 }
 
