@@ -4,9 +4,8 @@
  */
 import { Effect, Either } from "effect"
 import { shopOf } from "./Auth/shops.ts"
-import { ApiError } from "./Domain/ApiError.ts"
 import { isPluginKey } from "./Domain/ApiKey.ts"
-import { pluginErrorReply } from "./Greenfield/errors.ts"
+import { pluginErrorReply, refusal } from "./Greenfield/errors.ts"
 import { invoiceOperations } from "./Greenfield/invoices.ts"
 import { presentedKey, routerOf } from "./Greenfield/operations.ts"
 import { pullPaymentOperations } from "./Greenfield/pullPayments.ts"
@@ -19,10 +18,7 @@ import type { WithoutKey } from "./Http/withoutKey.ts"
 import { anyRow, Reader } from "./Sql.ts"
 
 /** A key of the own API, or of an account that has not turned plugins on. */
-const nothingHere = new ApiError({
-  code: "NOT_FOUND",
-  message: "There is nothing here for this key: tilld accounts shop --plugins on, and a key made for a shop plugin."
-})
+const nothingHere = refusal("NOT_FOUND", { code: "not-found" }, "Turn plugins on: tilld accounts shop --plugins on.")
 
 /** Answers the requests below `/api/v1`. While no account has turned plugins on, `own` answers: there is no such path. */
 export const makeGreenfield = Effect.fnUntraced(function* (

@@ -73,9 +73,9 @@ export const awaiting = (db: Db, limit: number) =>
 export interface Filter {
   readonly orderIds: ReadonlyArray<string>
   readonly statuses: ReadonlyArray<string>
-  readonly text: string | undefined
-  readonly from: number | undefined
-  readonly until: number | undefined
+  readonly text?: string | undefined
+  readonly from?: number | undefined
+  readonly until?: number | undefined
   readonly skip: number
   readonly take: number
 }

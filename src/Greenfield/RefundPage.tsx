@@ -8,8 +8,7 @@ import { shopOf } from "../Auth/shops.ts"
 import { toChecksummed } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
 import { decimalsOfPayment, type Payment } from "../Domain/Payment.ts"
-import { isStanding, type Refund } from "../Domain/Refund.ts"
-import type { HttpReply } from "../Http/HttpReply.ts"
+import type { Refund } from "../Domain/Refund.ts"
 import { audited } from "../Operations/auditLog.ts"
 import { assets } from "../Pages/assets.ts"
 import { Document, pageReply } from "../Pages/reply.tsx"
@@ -21,9 +20,9 @@ import { Reader, StoreUnavailable } from "../Sql.ts"
 import { type PullPayment, pullPayment, setRefund } from "./pullPayments.ts"
 
 /** Another request has named an address meanwhile. */
-class AskedBefore extends Data.TaggedError("AskedBefore") {
-  override readonly message = "An address was named a moment ago: open this page again"
-}
+class AskedBefore extends Data.TaggedError("AskedBefore") {}
+
+const cannot = "The shop cannot send this any more, or an address was named a moment ago: ask the shop."
 
 interface Shown {
   readonly shop: string
@@ -42,7 +41,9 @@ const stateOf = ({ status, txHash }: Refund): string =>
     ? `It was sent, and is final: ${txHash}.`
     : status === "seen"
       ? `It was sent, and waits for confirmations: ${txHash}.`
-      : "The shop sends it by hand: this page shows the transaction then."
+      : status === "failed"
+        ? "The shop does not send it: ask the shop."
+        : "The shop sends it by hand: this page shows the transaction then."
 
 const RefundPage = ({ given, payment, problem, pull, refund, shop }: Shown) => {
   const what = `${formatUnits(pull.units, decimalsOfPayment(payment))} ${payment.currency}`
@@ -54,9 +55,9 @@ const RefundPage = ({ given, payment, problem, pull, refund, shop }: Shown) => {
         {payment.mode === "test" && <p class="test">A test: no real money.</p>}
         <h1>{title}</h1>
         <p>
-          {shop} sends you {what} on {network}. {pull.name}
+          {shop} sends you {what} on {network}, for {pull.amount} {pull.currency}. {pull.name}
         </p>
-        {pull.description !== "" && <p>{pull.description}</p>}
+        {pull.description !== pull.name && <p>{pull.description}</p>}
         {refund === undefined ? (
           <form method="post">
             <p>
@@ -91,7 +92,9 @@ const RefundPage = ({ given, payment, problem, pull, refund, shop }: Shown) => {
 const addressFor = Effect.fnUntraced(function* (text: string, { chains }: Pick<SettingsShape, "chains">) {
   const address = toChecksummed(text)
   if (address === undefined) {
-    return { problem: "That is no address: 0x and 40 digits of 0 to 9 and a to f. Copy it from your wallet." }
+    const isTyped = /^0x[0-9a-f]{40}$/i.test(text)
+    const what = isTyped ? "Its capitals do not match" : "That is no address, 0x and 40 digits of 0 to 9 and a to f"
+    return { problem: `${what}: copy it from your wallet again.` }
   }
   const lower = address.toLowerCase()
   const isContract = chains.some(({ tokens }) => tokens.some((token) => token.address.toLowerCase() === lower))
@@ -102,14 +105,7 @@ const addressFor = Effect.fnUntraced(function* (text: string, { chains }: Pick<S
 })
 
 /** Answers `/pull-payments/ID`; undefined where there is none. `form`: what was posted. */
-export const refundPage = Effect.fnUntraced(function* (
-  id: string,
-  form: URLSearchParams | undefined
-): Effect.fn.Return<
-  HttpReply | undefined,
-  StoreUnavailable,
-  Effect.Effect.Context<ReturnType<typeof noteRefund>> | Reader
-> {
+export const refundPage = Effect.fnUntraced(function* (id: string, form: URLSearchParams | undefined) {
   const reader = yield* Reader
   const settings = yield* Settings
   const pull = yield* pullPayment(reader, id)
@@ -121,8 +117,7 @@ export const refundPage = Effect.fnUntraced(function* (
     pageReply(<RefundPage {...{ given, payment, problem, pull, refund, shop: name }} />, {
       status: problem === undefined ? 200 : 400
     })
-  // One that was dropped can be asked for again.
-  if (before !== undefined && isStanding(before)) return page(before)
+  if (before !== undefined) return page(before)
   if (form === undefined) return page(undefined)
   const given = (form.get("address") ?? "").trim()
   const { address, problem } = yield* addressFor(given, settings)
@@ -133,14 +128,11 @@ export const refundPage = Effect.fnUntraced(function* (
   const act = { act: "payments refunded", detail: { id: payment.id, amount: `${amount}`, to: address, pull: id } }
   const asked = audited({ via: "api", who: id, owner }, act, () =>
     noteRefund(payment.id, owner, request, ({ refund }) =>
-      Effect.flatMap(setRefund(pull, refund.id), (isFirst) => (isFirst ? Effect.void : new AskedBefore()))
+      Effect.flatMap(setRefund(id, refund.id), (isFirst) => (isFirst ? Effect.void : new AskedBefore()))
     )
   )
   return yield* Effect.matchEffect(asked, {
-    onFailure: (error) =>
-      error instanceof StoreUnavailable
-        ? error
-        : Effect.succeed(page(undefined, given, `${error.message}. Ask the shop.`)),
+    onFailure: (error) => (error instanceof StoreUnavailable ? error : Effect.succeed(page(undefined, given, cannot))),
     onSuccess: (made) => Effect.succeed(page(made?.refund, given))
   })
 })

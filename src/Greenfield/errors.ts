@@ -7,6 +7,7 @@ interface Said {
   readonly status?: number
   readonly code: string
   readonly missingPermission?: string
+  readonly message?: string
 }
 
 class Details {
@@ -30,13 +31,20 @@ export const missingPermission = (permission: string) =>
     `The key lacks ${permission} for this store: pair the plugin again, or make a key that has it.`
   )
 
-const named = (code: ErrorCode): string =>
-  code === "UNAUTHORIZED" ? "unauthenticated" : code.toLowerCase().replaceAll("_", "-")
+/** What the own API says in words of its own. */
+const otherwise: Partial<Record<ErrorCode, Said>> = {
+  UNAUTHORIZED: {
+    code: "unauthenticated",
+    message: "Send Authorization: token KEY, with a shop plugin's key that works."
+  },
+  NOT_FOUND: { code: "not-found", message: "This is not offered: invoices, payment methods, webhooks, refunds are." }
+}
 
 /** An error as this API writes it. */
 export const pluginErrorReply = ({ code, details, headers = {}, message }: ApiError): HttpReply => {
   if (code === "VALIDATION_ERROR") return { status: 422, headers, text: JSON.stringify(details) }
-  const said: Said = details instanceof Details ? details.said : { code: named(code) }
+  const plain = otherwise[code] ?? { code: code.toLowerCase().replaceAll("_", "-"), message }
+  const said: Said = details instanceof Details ? { ...details.said, message } : plain
   const { status = statusOf[code], ...shown } = said
-  return { status, headers, text: JSON.stringify({ ...shown, message }) }
+  return { status, headers, text: JSON.stringify(shown) }
 }

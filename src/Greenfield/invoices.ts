@@ -2,7 +2,8 @@
 import { Clock, Effect, Option, Predicate, Schema } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { shopOf } from "../Auth/shops.ts"
-import { type FieldProblem, invalid } from "../Domain/ApiError.ts"
+import { keepWithin } from "../Auth/UsageRepo.ts"
+import { type FieldProblem, invalid, quotaExceeded } from "../Domain/ApiError.ts"
 import { decimalsOn, PriceCurrency } from "../Domain/Currency.ts"
 import { type InvoiceId, newInvoiceId } from "../Domain/Ids.ts"
 import { chosenBy, type InvoiceWithPayments, type Language, languages, type PaymentChoice } from "../Domain/Invoice.ts"
@@ -40,14 +41,15 @@ const languageOf = (given = ""): Language | undefined => languages.find((one) =>
 const deepest = 5
 const largest = 16 * 1024
 
-const keptRule = `must have at most ${deepest} levels of exact values, and ${largest} characters with the rest`
+const keptRule = `must have at most ${deepest} levels of exact values, and ${largest} bytes with the rest`
 
 const isShallow = (value: unknown, depth: number): boolean =>
   value !== inexact &&
   (!Predicate.isObject(value) || (depth > 0 && Object.values(value).every((one) => isShallow(one, depth - 1))))
 
 /** Whether a value can be given back as it came. */
-const isKept = (value: object): boolean => isShallow(value, deepest) && JSON.stringify(value).length <= largest
+const isKept = (value: object): boolean =>
+  isShallow(value, deepest) && Buffer.byteLength(JSON.stringify(value)) <= largest
 
 /** What is offered of the methods that are asked for, `USDC-BASE` or `USDC_BASE`, in the order of the configuration. */
 const among = (offered: ReadonlyArray<PaymentChoice>, asked: ReadonlyArray<string> = []) => {
@@ -84,9 +86,9 @@ const worded = (path: string) => (error: Parameters<typeof invoiceRefusal>[0] | 
 
 const listed = (query: URLSearchParams, name: string) => [...query.getAll(name), ...query.getAll(`${name}[]`)]
 
-const numberIn = (query: URLSearchParams, name: string, most: number): number | undefined => {
+const numberIn = (query: URLSearchParams, name: string, most: number, unit = 1): number | undefined => {
   const text = query.get(name) ?? ""
-  return /^\d{1,12}$/.test(text) ? Math.min(Number(text), most) : undefined
+  return /^\d{1,12}$/.test(text) ? Math.min(Number(text), most) * unit : undefined
 }
 
 /** How much of the price one token is. */
@@ -171,15 +173,12 @@ export const invoiceOperations = Effect.gen(function* () {
   })
 
   const list = Effect.fnUntraced(function* ({ key, query }: Asking<unknown>) {
-    const seconds = (name: string) => {
-      const at = numberIn(query, name, 10 ** 11)
-      return at === undefined ? undefined : at * 1000
-    }
+    const seconds = (name: string) => numberIn(query, name, 10 ** 11, 1000)
     const ids = yield* Repo.list(reader, key, {
       ...{ orderIds: listed(query, "orderId"), statuses: listed(query, "status") },
       text: query.get("textSearch") || undefined,
       ...{ from: seconds("startDate"), until: seconds("endDate") },
-      ...{ skip: numberIn(query, "skip", 1_000_000) ?? 0, take: numberIn(query, "take", 100) ?? 50 }
+      ...{ skip: numberIn(query, "skip", 10_000) ?? 0, take: numberIn(query, "take", 100) ?? 50 }
     })
     const isWithMethods = query.get("includePaymentMethods") === "true"
     return yield* Effect.forEach(
@@ -251,7 +250,7 @@ export const invoiceOperations = Effect.gen(function* () {
       if (!possible.includes(status)) {
         return yield* fieldProblem(
           "status",
-          `cannot be ${status}: ${possible[0] ?? "nothing"} is what it can be marked`
+          `cannot be ${status}: ${possible.length === 0 ? "its status stays" : `use ${possible}`}`
         )
       }
       yield* status === "Settled"
@@ -273,7 +272,9 @@ export const invoiceOperations = Effect.gen(function* () {
     const { plugin } = yield* find(asking)
     const { metadata } = asking.body
     if (!isKept(metadata)) return yield* fieldProblem("metadata", keptRule)
-    yield* writer.write(Repo.setMetadata(plugin.id, { ...plugin.asked, metadata }))
+    const changed = Repo.setMetadata(plugin.id, { ...plugin.asked, metadata })
+    const kept = Effect.catchTag(keepWithin(asking.key, settings.accounts.quotaBytes), "QuotaExceeded", quotaExceeded)
+    yield* writer.write(Effect.zipRight(kept, changed))
     return view(yield* find(asking))
   })
 

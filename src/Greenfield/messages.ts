@@ -11,6 +11,8 @@ export interface Told {
   readonly status: PluginStanding["status"]
   /** Transfers by id. */
   readonly transfers: Readonly<Record<string, PluginTransfer["status"]>>
+  /** The ids of those that came too late: accepted, they count as any. */
+  readonly late: ReadonlyArray<string>
   /** The number of messages so far, and the time of the last, Unix milliseconds: it never falls. */
   readonly count: number
   readonly at: number
@@ -39,21 +41,30 @@ const ofStatus = ({ additional, status }: PluginStanding): ReadonlyArray<PluginM
   }
 }
 
+/** Messages after which single transfers are told no more: anybody can send many. Each status still is. */
+const mostOfTransfers = 40
+
+const lateIn = (told: Told | undefined, { transfers }: PluginStanding): ReadonlyArray<string> =>
+  transfers.filter(({ id, isLate }) => isLate || told?.late.includes(id) === true).map(({ id }) => id)
+
 /** What is to be told now; `told` is undefined for a new invoice. */
 export const messagesOf = (told: Told | undefined, now: PluginStanding): ReadonlyArray<PluginMessage> => {
   const { additional, status, transfers } = now
   const known = told?.transfers ?? {}
-  const flags = { afterExpiration: status === "Expired" }
-  const received = transfers.filter(({ id }) => known[id] === undefined)
-  const settled = transfers.filter((one) => one.status === "Settled" && known[one.id] !== "Settled")
+  const late = lateIn(told, now)
+  const ofTransfer = (kind: PluginEventKind) => (transfer: PluginTransfer) =>
+    ({ kind, transfer, flags: { afterExpiration: late.includes(transfer.id) } }) as const
+  const listed = (told?.count ?? 0) < mostOfTransfers ? transfers : []
+  const received = listed.filter(({ id }) => known[id] === undefined)
+  const settled = listed.filter((one) => one.status === "Settled" && known[one.id] !== "Settled")
   const isNew = told !== undefined && status !== told.status
   // A payment can be confirmed by the scan that sees it: a shop makes its order at the message before the last.
   const isSkipped = isNew && status === "Settled" && additional !== "Marked" && told.status === "New"
   return [
     ...(told === undefined ? [{ kind: "InvoiceCreated", flags: {} } as const] : []),
-    ...received.map((transfer) => ({ kind: "InvoiceReceivedPayment", transfer, flags }) as const),
+    ...received.map(ofTransfer("InvoiceReceivedPayment")),
     ...(isSkipped ? ofStatus({ ...now, status: "Processing" }) : []),
-    ...settled.map((transfer) => ({ kind: "InvoicePaymentSettled", transfer, flags }) as const),
+    ...settled.map(ofTransfer("InvoicePaymentSettled")),
     ...(isNew ? ofStatus(now) : [])
   ]
 }
@@ -67,6 +78,7 @@ export const toldAfter = (
 ): Told => ({
   status: now.status,
   transfers: Object.fromEntries(now.transfers.map(({ id, status }) => [id, status])),
+  late: lateIn(told, now),
   count: (told?.count ?? 0) + messages.length,
   at: messages.length === 0 && told !== undefined ? told.at : Math.max(at, told?.at ?? 0)
 })

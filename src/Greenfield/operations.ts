@@ -58,9 +58,8 @@ export interface PluginOperation {
 const withoutNulls = (value: unknown, depth = 0): unknown => {
   if (typeof value !== "object" || value === null || Array.isArray(value) || depth > 2) return value
   const entries = Object.entries(value).filter(([, each]) => each !== null)
-  return Object.fromEntries(
-    entries.map(([key, each]) => [key, key === "metadata" ? each : withoutNulls(each, depth + 1)])
-  )
+  const inner = (key: string, each: unknown) => (key === "metadata" ? each : withoutNulls(each, depth + 1))
+  return Object.fromEntries(entries.map(([key, each]) => [key, inner(key, each)]))
 }
 
 /** An operation without a body. */

@@ -44,7 +44,7 @@ export const makePluginPages = Effect.gen(function* () {
     }
     return seeOther(
       path.startsWith("/invoices/")
-        ? `${publicUrl}/portal/invoices/${invoice.id}`
+        ? `${publicUrl}/portal/a/${invoice.account}/${invoice.mode}/invoices/${invoice.id}`
         : `${pageOfInvoice(invoice, publicUrl)}${queryOf(search)}`
     )
   })

@@ -6,12 +6,12 @@ import { Clock, Effect } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "../Auth/UsageRepo.ts"
 import type { Owner } from "../Domain/Account.ts"
-import { required, sum } from "../Domain/Amount.ts"
+import { required } from "../Domain/Amount.ts"
 import { quotaExceeded } from "../Domain/ApiError.ts"
 import { newPullPaymentId, type PaymentId, type RefundId } from "../Domain/Ids.ts"
-import { decimalsOfPayment } from "../Domain/Payment.ts"
+import { decimalsOfPayment, type Payment } from "../Domain/Payment.ts"
 import { Settings } from "../Settings.ts"
-import { allValues, changes, type Db, execute, oneRow, Reader, Tx, Writer } from "../Sql.ts"
+import { changes, type Db, execute, oneRow, Reader, Tx, Writer } from "../Sql.ts"
 import { PullPaymentBody, RefundInvoiceBody } from "./Api.ts"
 import { fieldProblem } from "./errors.ts"
 import { type Asking, findInvoice, withBody } from "./operations.ts"
@@ -48,13 +48,6 @@ export const pullPayment = (db: Db, id: string) =>
     (row): PullPayment | undefined => row && { ...row, units: BigInt(row.units) }
   )
 
-/** Base units of a payment that are asked for and have no address yet. */
-const unclaimed = (db: Db, payment: PaymentId) =>
-  Effect.map(
-    allValues<string>(db, "SELECT units FROM pull_payments WHERE payment_id = ? AND refund_id IS NULL", [payment]),
-    (units) => sum(units.map(BigInt))
-  )
-
 /** @param at Unix milliseconds */
 const insert = (pull: Omit<PullPayment, "refund">, at: number) =>
   execute(
@@ -66,31 +59,21 @@ const insert = (pull: Omit<PullPayment, "refund">, at: number) =>
     ]
   )
 
-/** Stores the refund in the place of the one before; false where somebody else was faster. */
-export const setRefund = ({ id, refund: before }: PullPayment, refund: RefundId) =>
-  changes("UPDATE pull_payments SET refund_id = ? WHERE id = ? AND refund_id IS ?", [refund, id, before ?? null])
+/** Stores its refund; false where somebody else was faster. */
+export const setRefund = (id: string, refund: RefundId) =>
+  changes("UPDATE pull_payments SET refund_id = ? WHERE id = ? AND refund_id IS NULL", [refund, id])
 
 /** What is asked for: an amount of the invoice's currency, or of the token that it was paid in. */
-interface Wanted {
-  readonly name: string
-  readonly description: string
-  readonly amount: string
-  readonly currency: string
-}
+type Wanted = Pick<PullPayment, "name" | "description" | "amount" | "currency">
 
 const noOrder = fieldProblem("name", "names no settled order of this store, or several: note the refund in the portal")
 
-/** The words of a text that may be the id of an order, with and without what stands around them. */
-const wordsOf = (name: string): ReadonlyArray<string> => [
-  ...new Set([...name.split(/\s/), ...name.split(/[\s;,.:!?#"'()[\]]/)].filter((word) => word !== ""))
-]
+/** The words of a text that may be the id of an order, in its order, with and without what stands around them. */
+const wordsOf = (name: string): ReadonlyArray<string> =>
+  name.split(/\s/).flatMap((word) => (word === "" ? [] : [word, ...word.split(/[;,.:!?#"'()[\]]/)]))
 
 /** The base units that an amount is of the invoice's payment, at the rate at which it was paid. */
-const unitsOf = (
-  { invoice: { price } }: ReadInvoice,
-  payment: NonNullable<ReadInvoice["standing"]["payment"]>,
-  wanted: Wanted
-) => {
+const unitsOf = ({ invoice: { price } }: ReadInvoice, payment: Payment, wanted: Wanted) => {
   const currency = wanted.currency.toUpperCase()
   if (currency === payment.currency && currency !== price.currency) {
     return Effect.succeed(parseUnits(wanted.amount, decimalsOfPayment(payment)))
@@ -105,11 +88,16 @@ export const pullPaymentOperations = Effect.gen(function* () {
   const reader = yield* Reader
   const writer = yield* Writer
 
-  /** The one settled invoice whose order stands in a text. */
-  const invoiceIn = Effect.fnUntraced(function* (db: Db, asking: Asking<unknown>, name: string) {
-    const filter = { statuses: ["Settled"], text: undefined, from: undefined, until: undefined, skip: 0, take: 2 }
-    const [only, ...others] = yield* Invoices.list(db, asking.key, { ...filter, orderIds: wordsOf(name) })
-    return only === undefined || others.length > 0 ? yield* noOrder : only
+  /** The one settled invoice of the order that a text names first. */
+  const invoiceIn = Effect.fnUntraced(function* ({ key }: Asking<unknown>, name: string) {
+    for (const word of wordsOf(name)) {
+      const of = (statuses: ReadonlyArray<string>) =>
+        Invoices.list(reader, key, { statuses, orderIds: [word], skip: 0, take: 2 })
+      if ((yield* of([])).length === 0) continue
+      const [only, ...others] = yield* of(["Settled"])
+      return only === undefined || others.length > 0 ? yield* noOrder : only
+    }
+    return yield* noOrder
   })
 
   const request = Effect.fnUntraced(function* (asking: Asking<unknown>, id: string, wanted: Wanted) {
@@ -120,7 +108,8 @@ export const pullPaymentOperations = Effect.gen(function* () {
         const read = yield* readInvoice(tx, settings, id)
         const payment = read?.standing.payment
         if (read === undefined || payment === undefined) return yield* noOrder
-        const left = payment.received - payment.refunded - (yield* unclaimed(tx, payment.id))
+        // What nobody has named an address for holds nothing: it may have been a mistake. The books refuse what is too much.
+        const left = payment.received - payment.refunded
         const all = yield* unitsOf(read, payment, wanted)
         // All of what a payment within its tolerance brought.
         const units = all > left && left >= required(payment) && all <= payment.amount ? left : all
@@ -128,7 +117,8 @@ export const pullPaymentOperations = Effect.gen(function* () {
           const most = formatUnits(left > 0n ? left : 0n, decimalsOfPayment(payment))
           return yield* fieldProblem("amount", `is more than is left of the order: ${most} ${payment.currency}`)
         }
-        const made = { ...wanted, account, mode, id: newPullPaymentId(), payment: payment.id, units }
+        const name = wanted.name.replaceAll(/\p{C}/gu, " ")
+        const made = { ...wanted, name, account, mode, id: newPullPaymentId(), payment: payment.id, units }
         yield* insert(made, yield* Clock.currentTimeMillis)
         yield* Effect.catchTag(keepWithin(asking.key, settings.accounts.quotaBytes), "QuotaExceeded", quotaExceeded)
         return made
@@ -144,7 +134,7 @@ export const pullPaymentOperations = Effect.gen(function* () {
 
   const create = Effect.fnUntraced(function* (asking: Asking<typeof PullPaymentBody.Type>) {
     const { amount, currency = "USD", description = "", name } = asking.body
-    return yield* request(asking, yield* invoiceIn(reader, asking, name), { name, description, amount, currency })
+    return yield* request(asking, yield* invoiceIn(asking, name), { name, description, amount, currency })
   })
 
   const ofInvoice = Effect.fnUntraced(function* (asking: Asking<typeof RefundInvoiceBody.Type>) {

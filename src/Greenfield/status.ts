@@ -28,6 +28,8 @@ export interface PluginTransfer {
   /** Base units. */
   readonly amount: bigint
   readonly status: "Processing" | "Settled"
+  /** It came, or was first seen, after the end of its payment. */
+  readonly isLate: boolean
 }
 
 export interface PluginStanding {
@@ -51,7 +53,9 @@ const transfersOf = (payment: Payment, { receipts }: Money, needed: number): Rea
       const n = counts.get(txHash) ?? 0
       counts.set(txHash, n + 1)
       const isSettled = kind === "credited" ? payment.status === "confirmed" : confirmations >= needed
-      return [{ id: `${txHash}-${n}`, at, amount: BigInt(amount), status: isSettled ? "Settled" : "Processing" }]
+      const status = isSettled ? "Settled" : "Processing"
+      const isLate = kind === "late" || kind === "found_late"
+      return [{ id: `${txHash}-${n}`, at, amount: BigInt(amount), status, isLate }]
     })
 }
 
@@ -66,7 +70,9 @@ const isAccepted = (payment: Payment, { exceptions }: Money): boolean =>
 
 const unpaid = (payment: Payment | undefined, transfers: ReadonlyArray<PluginTransfer>): AdditionalStatus => {
   if (payment === undefined || transfers.length === 0) return "None"
-  return paidOf({ transfers }) >= required(payment) ? "PaidLate" : "PaidPartial"
+  // Shops ship for late money by default: it must be certain.
+  const certain = transfers.filter(({ status }) => status === "Settled")
+  return paidOf({ transfers: certain }) >= required(payment) ? "PaidLate" : "PaidPartial"
 }
 
 type Said = readonly [PluginStatus, AdditionalStatus]

@@ -129,6 +129,21 @@ liveSuite(app, "invoices of shop plugins", (test) => {
     expect([marked.status, marked.body.status, marked.body.additionalStatus]).toEqual([200, "Settled", "Marked"])
     expect((yield* toldOf(two.id)).at(-1)).toMatchObject({ type: "InvoiceSettled", manuallyMarked: true })
   })
+  test("a refund is of the order that its text names first, and of no other", function* () {
+    const one = yield* ethOrder
+    yield* one.ofStore("PUT", `invoices/${one.id}`, { metadata: { orderId: "571" } })
+    yield* one.ofStore("POST", "invoices", { ...order, metadata: { orderId: "580" } })
+    yield* payEth(one.method.destination, one.price)
+    yield* mine
+    const ask = (name: string, amount = "5") => one.ofStore("POST", "pull-payments", { name, amount, currency: "EUR" })
+    const other = yield* ask("Refund of order 580; bought again as 571")
+    expect([other.status, other.body[0].path]).toEqual([422, "name"])
+    const made = yield* ask("Refund of order #571; 580 is next")
+    expect([made.status, made.body.amount]).toEqual([200, "5"])
+    expect((yield* ask("Refund of order 571", "25.01")).body[0].path).toBe("amount")
+    // What has no address yet holds nothing.
+    expect((yield* ask("Refund of order 571", "25")).status).toBe(200)
+  })
   test("a price in a token, which the checkout and the own API show as well", function* () {
     const { call, ofStore } = yield* plugin()
     const made = (yield* ofStore("POST", "invoices", { amount: 19.9, currency: "usdc" })).body

@@ -46,7 +46,9 @@ interface Asked {
 
 /** https anywhere, and http on this machine for a test key. Its origin goes into a header: see `FrameOrigin`. */
 const mayLeadTo = ({ origin, password, protocol, username }: URL, mode: Mode): boolean =>
-  isFrameOrigin(origin) && username + password === "" && (protocol === "https:" || mode === "test")
+  isFrameOrigin(origin) &&
+  username + password === "" &&
+  (protocol === "https:" || (mode === "test" && protocol === "http:"))
 
 /** Programs write a list as `permissions=A&permissions=B`, with `[]`, or with `[0]`, `[1]`. Absent, `strict` is true. */
 const askedIn = (query: URLSearchParams, mode: Mode): Asked => {
