@@ -3,92 +3,17 @@
  * file. A file gets its name only when it is whole, checked and synced. commands/backup.ts calls this; `restore.ts` is the
  * way back.
  */
-import {
-  createReadStream,
-  createWriteStream,
-  existsSync,
-  fstatSync,
-  mkdirSync,
-  readdirSync,
-  rmSync,
-  statfsSync,
-  statSync
-} from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { createReadStream, createWriteStream, existsSync, fstatSync, statfsSync, statSync } from "node:fs"
+import { dirname } from "node:path"
 import { pipeline } from "node:stream/promises"
-import Database from "better-sqlite3"
-import { Clock, DateTime, Effect, Option, Schedule } from "effect"
+import { Clock, DateTime, Effect, Schedule } from "effect"
 import { inChildProcess } from "./Backup/childProcess.ts"
 import { encrypted, encrypterFor } from "./Backup/encryption.ts"
-import {
-  BackupFailed,
-  because,
-  failed,
-  onDisk,
-  PathRefused,
-  partialOf,
-  publish,
-  removePartials,
-  targetFile,
-  writableFolder
-} from "./Backup/files.ts"
+import { BackupFailed, because, failed, onDisk, PathRefused, partialOf, publish, targetFile } from "./Backup/files.ts"
 import { recordBackup } from "./Backup/lastBackup.ts"
 import { iso } from "./lib/moment.ts"
 import { cut } from "./lib/text.ts"
-import { isRunning } from "./Sql/InstanceLock.ts"
 import { mustNotOpen } from "./Sql/logOwner.ts"
-
-/** In the name, the same in all backups of a database: others in the folder have another one. */
-const mark = (installation: string): string => `tilld-${installation.slice(0, 8)}-`
-
-/** The name of a backup made at `at`, Unix milliseconds. */
-export const backupName = (installation: string, at: number, isEncrypted: boolean): string =>
-  `${mark(installation)}${iso(at).replace(/[-:]|\.\d+/g, "")}.db${isEncrypted ? ".age" : ""}`
-
-const timeForm = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.db(\.age)?$/
-
-interface Kept {
-  readonly name: string
-  /** Unix milliseconds. */
-  readonly at: number
-}
-
-const keptOf = (name: string, installation: string): ReadonlyArray<Kept> => {
-  if (!name.startsWith(mark(installation))) return []
-  const time = timeForm.exec(name.slice(mark(installation).length))
-  if (time === null) return []
-  const [, year, month, day, hour, minute, second] = time
-  return Option.match(DateTime.make(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`), {
-    onNone: () => [],
-    onSome: (at) => [{ name, at: DateTime.toEpochMillis(at) }]
-  })
-}
-
-/** The database's backups in the folder, newest first, by the time in their names. */
-export const keptIn = (folder: string, installation: string) =>
-  onDisk(`The backups in ${folder} cannot be listed`, () =>
-    readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .flatMap(({ name }) => keptOf(name, installation))
-      .sort((a, b) => b.at - a.at || (a.name < b.name ? 1 : -1))
-  )
-
-/**
- * Removes all backups of the database but `made`, which is whole, and the newest others, `keep` in total. Gives the
- * names of those removed, and those dated after `now`, Unix milliseconds: made while the clock was ahead, they would
- * keep their places until then. They are not counted, and stay.
- */
-export const removeOld = (folder: string, installation: string, keep: number, made: string, now: number) =>
-  Effect.gen(function* () {
-    const others = (yield* keptIn(folder, installation)).filter(({ name }) => name !== made)
-    const namesOf = (kept: typeof others) => kept.map(({ name }) => name)
-    const old = namesOf(others.filter(({ at }) => at <= now).slice(keep - 1))
-    yield* onDisk(`Old backups in ${folder} cannot be removed`, () => {
-      for (const name of old) rmSync(join(folder, name), { force: true })
-    })
-    yield* removePartials(folder, (whole, pid) => keptOf(whole, installation).length > 0 && !isRunning(pid))
-    return { removed: old, ahead: namesOf(others.filter(({ at }) => at > now)) }
-  })
 
 /** What is asked for, apart from the place. */
 export interface BackupOptions {
@@ -203,70 +128,3 @@ const refuseLostFiles = ({ daemonRefuses, database }: BackupOptions) =>
         : `tilld serve says: ${reason}`
     if (message !== undefined) return yield* new BackupFailed({ message })
   })
-
-const installationOf = ({ database }: BackupOptions) =>
-  onDisk(`The database ${database} cannot be read`, () => {
-    const connection = new Database(database, { readonly: true, fileMustExist: true, timeout: 5_000 })
-    try {
-      return (
-        connection.prepare<[], { installation: string }>("SELECT installation FROM numbering").get()?.installation ?? ""
-      )
-    } finally {
-      connection.close()
-    }
-  })
-
-/**
- * Makes one more backup in a folder, and then removes the database's oldest, so that `keep` are left, and those that are of
- * a time to come (`ahead`).
- */
-export const backUpInto = Effect.fn("Backup.backUpInto")(function* (
-  folder: string,
-  keep: number,
-  options: BackupOptions
-) {
-  yield* refuseLostFiles(options)
-  const installation = yield* installationOf(options)
-  const now = yield* Clock.currentTimeMillis
-  const name = backupName(installation, now, options.recipients.length > 0)
-  const made = yield* backUp(join(folder, name), false, options)
-  return { ...made, ...(yield* removeOld(folder, installation, keep, name, now)) }
-})
-
-/**
- * Makes one in the folder whenever the newest one is older than `every` milliseconds, without end: a start makes none
- * before. What is wrong from the start fails with `PathRefused` or `AgeUnusable`. Later, as at a disk that is away, a backup
- * that fails is reported to `onFailure`, and tried again after `every`.
- */
-export const backUpEvery = (
-  every: number,
-  folder: string,
-  keep: number,
-  options: BackupOptions,
-  onMade: (made: Effect.Effect.Success<ReturnType<typeof backUpInto>>) => Effect.Effect<void>,
-  onFailure: (message: string) => Effect.Effect<void>
-) => {
-  const turn = Effect.gen(function* () {
-    yield* refuseLostFiles(options)
-    const now = yield* Clock.currentTimeMillis
-    const installation = yield* installationOf(options)
-    const newest = (yield* keptIn(folder, installation)).find(({ at }) => at <= now)
-    if (newest !== undefined) yield* Effect.sleep(Math.max(0, newest.at + every - now))
-    yield* onMade(yield* backUpInto(folder, keep, options))
-  })
-  const tell = ({ message }: { readonly message: string }) =>
-    Effect.zipRight(onFailure(`No backup was made. ${message}`), Effect.sleep(every))
-  return Effect.zipRight(
-    Effect.all([writableFolder(folder), encrypterFor(options.recipients)], { concurrency: 1, discard: true }),
-    Effect.forever(Effect.catchTags(turn, { BackupFailed: tell, PathRefused: tell }))
-  )
-}
-
-/** The folder of backups where none is given, beside the database. It is made. */
-export const usualFolder = (database: string) => {
-  const folder = join(dirname(resolve(database)), "backups")
-  return onDisk(`${folder} cannot be made`, () => {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    return folder
-  })
-}

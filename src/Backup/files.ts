@@ -120,7 +120,7 @@ export const targetFile = (given: string, database: string, force: boolean): Eff
     const there = existsSync(absolute) ? statSync(absolute) : undefined
     if (there?.isDirectory()) {
       return yield* new PathRefused({
-        message: `${given} is a folder: name a file in it, or keep several backups there with --keep N`
+        message: `${given} is a folder: name a file in it`
       })
     }
     if (there !== undefined && !there.isFile()) {

@@ -112,7 +112,7 @@ export const parseDuration = (text: string): Option.Option<Duration.Duration> =>
 }
 
 /** A description of what `parseDuration` reads. */
-export const durationForm = 'a duration such as "30s", "24h" or "60 seconds"'
+const durationForm = 'a duration such as "30s", "24h" or "60 seconds"'
 
 export const duration = (minimum: Duration.DurationInput, maximum: Duration.DurationInput) =>
   must(

@@ -3,7 +3,6 @@ import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Context, Data, Effect, FiberRef, Option } from "effect"
 import { configPathOf, Invocation } from "../Control/Invocation.ts"
 import { closest } from "../lib/suggestion.ts"
-import { durationForm, parseDuration } from "../Settings/valueSchemas.ts"
 import { load, type SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import type { ControlTarget } from "./askDaemon.ts"
 
@@ -98,18 +97,6 @@ export const listOption = <A extends string>(option: string, known: ReadonlyArra
       }
       return Effect.succeed(known.filter((each) => words.includes(each)))
     })
-  )
-
-/** An option with a duration such as 90d or 24h. */
-export const durationOption = (option: string) =>
-  Options.text(option).pipe(
-    Options.withPseudoName("DURATION"),
-    Options.mapEffect((text) =>
-      Option.match(parseDuration(text), {
-        onNone: () => refuse(`--${option} must be ${durationForm}`),
-        onSome: Effect.succeed
-      })
-    )
   )
 
 /** The words of the command line that is read. */

@@ -1,33 +1,23 @@
 import { spawnSync } from "node:child_process"
-import fs, {
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync
-} from "node:fs"
+import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect } from "@effect/vitest"
 import { generateX25519Identity, identityToRecipient } from "age-encryption"
 import Database from "better-sqlite3"
-import { DateTime, Effect, Fiber, Queue, Schedule, TestClock } from "effect"
+import { DateTime, Effect, Schedule } from "effect"
 import { CopierProgram } from "../../src/Backup/childProcess.ts"
 import { publish } from "../../src/Backup/files.ts"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
 import { databaseBytes, parseTrailer } from "../../src/Backup/manifest.ts"
-import { backUp, backUpEvery, backupName, keptIn, removeOld } from "../../src/Backup.ts"
+import { backUp } from "../../src/Backup.ts"
 import { withDashLast } from "../../src/commands/backup.ts"
 import { configuration } from "../commands/installation.ts"
 import { built, PATH } from "../lib/processes.ts"
 import { replaceFs } from "../lib/replacedFs.ts"
-import { clockTest, liveTest } from "../lib/scopedTest.ts"
-import { temporaryFolder } from "../lib/store.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { startTilld } from "../lib/tilld.ts"
-import { asShipped, change, installation, paid, query, wallet } from "./backing.ts"
+import { change, installation, paid, query, wallet } from "./backing.ts"
 
 const recipient = Effect.promise(() => generateX25519Identity().then(identityToRecipient))
 
@@ -225,13 +215,17 @@ describe("tilld backup", () => {
     expect([code, readdirSync(into)]).toEqual([1, []])
   })
 
-  liveTest("of a damaged database fails, and leaves no file", function* () {
+  liveTest("of a damaged database fails, leaves no file, and replaces no former backup", function* () {
     const { backUp, folder, path } = yield* installation
+    const { file } = yield* backUp("old.db")
+    const former = readFileSync(file)
     yield* change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
     const bytes = readFileSync(path)
     writeFileSync(path, bytes.fill(7, 8192, 60_000))
     expect(yield* Effect.flip(backUp("new.db"))).toMatchObject({ _tag: "BackupFailed" })
-    expect(readdirSync(folder)).toEqual(["data"])
+    expect(readdirSync(folder)).toEqual(["data", "old.db"])
+    expect(yield* Effect.flip(backUp("old.db", { force: true }))).toMatchObject({ _tag: "BackupFailed" })
+    expect(readFileSync(file).equals(former)).toBe(true)
   })
 })
 
@@ -263,92 +257,6 @@ liveTest("of tilld backup, options may come after a - too", function* () {
   for (const same of ["backup --config x -", "backup -- - x", "accounts create --live-xpub - --name x"]) {
     expect(withDashLast(words(same))).toEqual(words(same))
   }
-})
-
-describe("backups that are kept by their number", () => {
-  const mine = "aaaaaaaabbbbbbbb"
-  const day = 86_400_000
-
-  liveTest("are the newest of this database by name, with the one just made; other files stay", function* () {
-    const folder = yield* temporaryFolder
-    const others = ["tilld-cccccccc-19700102T000000Z.db", "tilld-aaaaaaaa-19700102T000000Z.db.txt", "notes.db"]
-    const names = [1, 2, 3, 9].map((at) => backupName(mine, at * day, at === 2))
-    for (const name of [...others, ...names]) writeFileSync(join(folder, name), "")
-    mkdirSync(join(folder, backupName(mine, 4 * day, false)))
-    const [oldest = "", second = "", made = "", ahead = ""] = names
-    // One was made while the clock was ahead: it replaces no other, and stays until its time has come.
-    expect(yield* removeOld(folder, mine, 2, made, 3 * day)).toEqual({ removed: [oldest], ahead: [ahead] })
-    expect((yield* keptIn(folder, mine)).map(({ name }) => name)).toEqual([ahead, made, second])
-    expect(yield* removeOld(folder, mine, 1, made, 9 * day)).toEqual({ removed: [ahead, second], ahead: [] })
-    expect(readdirSync(folder)).toEqual(expect.arrayContaining(others))
-  })
-
-  liveTest("remove leftovers of killed runs, and leave running ones alone", function* () {
-    const folder = yield* temporaryFolder
-    const ended = spawnSync("true").pid
-    const made = backupName(mine, day, false)
-    const partials = [made, backupName(mine, 9 * day, true), "notes"].flatMap((name) => [
-      `${name}.${ended}.partial`,
-      `${name}.${process.pid}.partial`
-    ])
-    for (const name of [made, ...partials]) writeFileSync(join(folder, name), "")
-    yield* removeOld(folder, mine, 1, made, 3 * day)
-    const kept = partials.filter((name) => name.includes(`.${process.pid}.`) || name.startsWith("notes"))
-    expect(readdirSync(folder).toSorted()).toEqual([made, ...kept].toSorted())
-  })
-
-  clockTest("run at each interval, not early after a start, and continue after a failure", function* () {
-    const { folder, options, path } = yield* installation
-    const into = join(folder, "backups")
-    mkdirSync(into)
-    const said = yield* Queue.unbounded<string>()
-    const start = backUpEvery(
-      day,
-      into,
-      2,
-      options,
-      (made) => Queue.offer(said, `${made.manifest.madeAt} ${made.removed.length}`),
-      (text) => Queue.offer(said, text)
-    ).pipe(asShipped, Effect.fork)
-    // A problem at the start does not go away by itself.
-    rmSync(into, { recursive: true })
-    expect(yield* Effect.flip(Effect.flatMap(start, Fiber.join))).toMatchObject({
-      _tag: "PathRefused",
-      message: expect.stringContaining("it does not exist: make it, or mount its disk")
-    })
-    mkdirSync(into)
-    const first = yield* start
-    expect(yield* Queue.take(said)).toBe("1970-01-01T00:00:00.000Z 0")
-    yield* TestClock.adjust(day)
-    expect(yield* Queue.take(said)).toBe("1970-01-02T00:00:00.000Z 0")
-    yield* Fiber.interrupt(first)
-
-    // A backup made while the clock was ahead delays no other.
-    const [name = ""] = readdirSync(into)
-    writeFileSync(join(into, name.replace("1970", "1971")), "")
-    yield* TestClock.adjust(day / 2)
-    yield* start
-    yield* TestClock.adjust(day / 2 - 1)
-    expect(yield* Queue.size(said)).toBe(0)
-    yield* TestClock.adjust(1)
-    expect(yield* Queue.take(said)).toBe("1970-01-03T00:00:00.000Z 1")
-
-    yield* change(path, "ALTER TABLE meta RENAME TO hidden")
-    yield* TestClock.adjust(day)
-    expect(yield* Queue.take(said)).toContain("No backup was made. The database")
-    yield* change(path, "ALTER TABLE hidden RENAME TO meta", ...paid(3))
-    yield* TestClock.adjust(day)
-    expect(yield* Queue.take(said)).toBe("1970-01-05T00:00:00.000Z 1")
-    expect(readdirSync(into)).toHaveLength(3)
-
-    renameSync(into, `${into}.away`)
-    yield* TestClock.adjust(day)
-    expect(yield* Queue.take(said)).toContain("No backup was made. ")
-    renameSync(`${into}.away`, into)
-    yield* TestClock.adjust(day)
-    const made = yield* Effect.repeat(Queue.take(said), { until: (text) => !text.startsWith("No backup") })
-    expect(made).toBe("1970-01-07T00:00:00.000Z 1")
-  })
 })
 
 liveTest("where a file may grow to all but the end of its manifest, there is no backup", function* () {

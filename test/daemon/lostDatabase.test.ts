@@ -15,7 +15,7 @@ liveTest(
     const former = [yield* daemon.create(order), yield* daemon.create(order)]
 
     rmSync(`${home.database}-wal`)
-    const backup = yield* tilld(["backup", "--keep", "2", ...config])
+    const backup = yield* tilld(["backup", `${home.folder}/new.db`, ...config])
     expect(backup).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/^tilld: tilld serve says: .*-wal was removed/)

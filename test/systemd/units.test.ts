@@ -48,6 +48,18 @@ describe("the units of systemd", () => {
     expect(readFileSync(join(folder, name), "utf8")).toMatch(/^OnFailure=tilld-failed@%N\.service$/m)
   })
 
+  it("back up to a file for each hour of the day", () => {
+    const unit = readFileSync(join(folder, "tilld-backup.service"), "utf8")
+    // As systemd reads it.
+    const command = /^ExecStart=(.*)$/m.exec(unit)?.[1]?.replaceAll("$$", "$").replaceAll("%%", "%") ?? ""
+    const { stdout } = spawnSync("sh", ["-c", command.replace("exec /usr/bin/tilld", "exec echo")], {
+      encoding: "utf8"
+    })
+    expect(stdout).toMatch(
+      /^backup --force --config \/etc\/tilld\/tilld.toml \/var\/lib\/tilld-backups\/tilld-[012]\d\.db\n$/
+    )
+  })
+
   it("give the daemon time to finish what is in flight before they kill it", () => {
     const unit = readFileSync(join(folder, "tilld.service"), "utf8")
     expect(unit).toMatch(/^KillSignal=SIGTERM\nKillMode=mixed$/m)
