@@ -224,7 +224,7 @@ describe("the documentation", () => {
     expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 [0-9a-f]{64}\n\{"tilld":.*"highestIndex":0.*\}\n$/)
     expect(run(hourly)).toMatch(/^Backup .*\/tilld-\d\d\.db: /)
     yield* daemon.end("SIGTERM")
-    expect(run(back)).toMatch(/is restored from[\s\S]*polygon +pending +1[\s\S]*Start tilld now/)
+    expect(run(back)).toMatch(/is restored from[\s\S]*1 open in the backup[\s\S]*Start tilld now/)
     const again = yield* serve(daemon.home, daemon.key)
     expect((yield* again.payment(order)).status).toBe("pending")
   })

@@ -1,4 +1,4 @@
-/** Facts to check after a restore: what the former database has and the backup lacks, and what is open. */
+/** What to look at after a restore: how much the former database has that the backup lacks, and what is open. */
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { deadlineSql } from "../Domain/Payment.ts"
@@ -6,64 +6,37 @@ import { iso } from "../lib/moment.ts"
 import type { Db } from "../Sql.ts"
 import { onDisk } from "./files.ts"
 
-/** Maximum rows of each list. The counts are of all. */
-const longestList = 1_000
+/** Rows that the backup lacks, by the columns that tell them apart. */
+const missing = (table: string, ...columns: ReadonlyArray<string>): string =>
+  `FROM ${table} AS a WHERE NOT EXISTS (
+     SELECT 1 FROM backup.${table} AS b WHERE ${columns.map((column) => `b.${column} = a.${column}`).join(" AND ")})`
 
-export interface LostPayment {
-  readonly id: string
-  readonly merchantRef: string
-  readonly account: string
-  readonly mode: string
-  readonly status: string
-  readonly amount: string
-  readonly currency: string
-  readonly chain: string
-  readonly address: string
-  readonly createdAt: string
+/** Rows that are in both, with another value in the backup. */
+const changed = (table: string, column: string): string =>
+  `FROM ${table} AS a JOIN backup.${table} AS b USING (id) WHERE a.${column} IS NOT b.${column}`
+
+/** What is counted, in tables that every schema has. */
+const compared = {
+  payments: missing("payments", "id"),
+  changedPayments: changed("payments", "status"),
+  invoices: missing("invoices", "id"),
+  exceptions: missing("exceptions", "id"),
+  decisions: changed("exceptions", "outcome"),
+  refunds: missing("refunds", "id"),
+  events: missing("events", "id"),
+  deliveries: missing("deliveries", "event_id", "id"),
+  accounts: missing("accounts", "id"),
+  people: missing("people", "id"),
+  keys: missing("api_keys", "id"),
+  revokedKeys: changed("api_keys", "revoked_at"),
+  endpoints: missing("endpoints", "id"),
+  deletedEndpoints: changed("endpoints", "deleted_at"),
+  /** Administrative acts. After a restore another one may have the same number. */
+  acts: missing("audit", "sequence", "at", "act", "detail")
 }
 
-/** Data of the database in place that the backup lacks. */
-export interface Differences {
-  readonly payments: number
-  /** The first of them. */
-  readonly lostPayments: ReadonlyArray<LostPayment>
-  /** Payments that are in both, with another status. */
-  readonly changedPayments: number
-  readonly acts: number
-  /** Administrative acts that are undone, oldest first. */
-  readonly undone: ReadonlyArray<{
-    readonly at: string
-    readonly who: string
-    readonly act: string
-    readonly detail: unknown
-  }>
-}
-
-const missing = "FROM payments AS p WHERE NOT EXISTS (SELECT 1 FROM backup.payments AS b WHERE b.id = p.id)"
-const later = `FROM audit AS a WHERE NOT EXISTS (SELECT 1 FROM backup.audit AS b
-  WHERE b.sequence = a.sequence AND b.at = a.at AND b.act = a.act AND b.detail = a.detail)`
-
-const compare = (database: Database.Database): Differences => {
-  const count = (sql: string) => database.prepare<[], { n: number }>(`SELECT count(*) AS n ${sql}`).get()?.n ?? 0
-  return {
-    payments: count(missing),
-    lostPayments: database
-      .prepare<[number], Omit<LostPayment, "createdAt"> & { created_at: number }>(
-        `SELECT id, merchant_ref AS merchantRef, account_id AS account, mode, status, amount, currency, chain, address,
-           created_at ${missing} ORDER BY sequence LIMIT ?`
-      )
-      .all(longestList)
-      .map(({ created_at, ...payment }) => ({ ...payment, createdAt: iso(created_at) })),
-    changedPayments: count("FROM payments AS p JOIN backup.payments AS b USING (id) WHERE p.status <> b.status"),
-    acts: count(later),
-    undone: database
-      .prepare<[number], { at: number; who: string; act: string; detail: string }>(
-        `SELECT at, who, act, detail ${later} ORDER BY sequence LIMIT ?`
-      )
-      .all(longestList)
-      .map(({ act, at, detail, who }) => ({ at: iso(at), who, act, detail: JSON.parse(detail) as unknown }))
-  }
-}
+/** How much of each the database in place has and the backup lacks. */
+export type Differences = { readonly [What in keyof typeof compared]: number }
 
 /** Compares the database in place with the backup; both are complete, and neither is changed. */
 export const differencesOf = (inPlace: string, backup: string) =>
@@ -71,48 +44,32 @@ export const differencesOf = (inPlace: string, backup: string) =>
     const database = new Database(inPlace, { readonly: true, timeout: 5_000 })
     try {
       database.prepare("ATTACH ? AS backup").run(backup)
-      return compare(database)
+      const count = (sql: string) => database.prepare(`SELECT count(*) ${sql}`).pluck().get()
+      return Object.fromEntries(Object.entries(compared).map(([what, sql]) => [what, count(sql)])) as Differences
     } finally {
       database.close()
     }
   })
 
-/** Open payments of the backup by chain. */
-export interface OpenPayments {
-  readonly mode: string
-  readonly chain: string
-  readonly status: string
-  readonly count: number
-  readonly oldest: string
-  /** Those whose deadline has passed meanwhile. */
-  readonly pastDue: number
-}
-
-/** Deliveries that the backup has as pending: those that were made after it are made again. */
-export interface PendingDeliveries {
-  readonly account: string
-  readonly mode: string
-  readonly count: number
-}
-
 /** Payments of the backup whose end is not known, and deliveries that will be made, `now` in Unix milliseconds. */
 export const openIn = Effect.fn("Backup.openIn")(function* (db: Db, now: number, newest: number | null) {
-  const payments = yield* db.all<Omit<OpenPayments, "oldest"> & { oldest: number }>(
-    `SELECT mode, chain, status, count(*) AS count, min(created_at) AS oldest,
-       sum(${deadlineSql} < ?) AS pastDue
-     FROM payments WHERE status IN ('pending', 'detecting') GROUP BY mode, chain, status ORDER BY mode, chain, status`,
+  const payments = yield* db.get<{ count: number; pastDue: number; oldest: number | null }>(
+    `SELECT count(*) AS count, count(*) FILTER (WHERE ${deadlineSql} < ?) AS pastDue, min(created_at) AS oldest
+     FROM payments WHERE status IN ('pending', 'detecting')`,
     [now]
   )
-  const deliveries = yield* db.all<PendingDeliveries>(
-    `SELECT account_id AS account, mode, count(*) AS count FROM deliveries WHERE done_at IS NULL
-     GROUP BY account_id, mode ORDER BY account_id, mode`
-  )
+  const deliveries = yield* db.get<{ n: number }>("SELECT count(*) AS n FROM deliveries WHERE done_at IS NULL")
   const lastDay = yield* db.get<{ n: number }>("SELECT count(*) AS n FROM payments WHERE created_at > ?", [
     (newest ?? now) - 24 * 60 * 60 * 1000
   ])
+  const oldest = payments?.oldest ?? null
   return {
-    openPayments: payments.map(({ oldest, ...row }): OpenPayments => ({ ...row, oldest: iso(oldest) })),
-    pendingDeliveries: deliveries,
+    openPayments: payments?.count ?? 0,
+    /** Open ones whose deadline has passed meanwhile. */
+    pastDuePayments: payments?.pastDue ?? 0,
+    oldestOpenPayment: oldest === null ? null : iso(oldest),
+    /** Those that were made after the backup are made again. */
+    pendingDeliveries: deliveries?.n ?? 0,
     /** Payments that were created in the last 24 hours of the backup. */
     paymentsInLastDay: lastDay?.n ?? 0
   }

@@ -8,11 +8,6 @@ import { whileLocked } from "./askDaemon.ts"
 import { print, table } from "./Output.ts"
 import { common, fileOption, loadSettings } from "./options.ts"
 
-/** Rows of a list that a terminal shows. `--json` has more. */
-const shownRows = 20
-
-const rest = (all: number): string => (all > shownRows ? `\n… and ${all - shownRows} more: --json lists them` : "")
-
 const head = ({
   database,
   file,
@@ -65,59 +60,51 @@ const skipped = (restored: Restored) => {
   ].join("\n")
 }
 
-const open = ({ openPayments, pendingDeliveries }: Restored) =>
+const open = ({ oldestOpenPayment, openPayments, pastDuePayments, pendingDeliveries }: Restored) =>
   [
-    openPayments.length === 0
+    openPayments === 0
       ? "Payments: none is open in the backup."
-      : `Payments that are open in the backup, and that the next start brings up to date from the chains:\n${table(
-          ["MODE", "CHAIN", "STATUS", "COUNT", "PAST DUE", "OLDEST"],
-          openPayments.map(({ chain, count, mode, oldest, pastDue, status }) => [
-            mode,
-            chain,
-            status,
-            `${count}`,
-            `${pastDue}`,
-            oldest
-          ])
-        )}`,
-    pendingDeliveries.length === 0
+      : `Payments: ${openPayments} open in the backup, the oldest of ${oldestOpenPayment}, ${pastDuePayments} past due. The next start brings them up to date from the chains.`,
+    pendingDeliveries === 0
       ? "Deliveries: none is pending in the backup."
-      : `Deliveries that are pending in the backup: those made since are made again, with the same event ids.\n${table(
-          ["ACCOUNT", "MODE", "COUNT"],
-          pendingDeliveries.map(({ account, count, mode }) => [account, mode, `${count}`])
-        )}`
-  ].join("\n\n")
-
-const known = (lost: NonNullable<Restored["lost"]>) =>
-  [
-    `Undone: ${quantityText(lost.payments, "payment")} of the former database ${lost.payments === 1 ? "is" : "are"} not in the backup, ${lost.changedPayments} had another status.`,
-    ...(lost.payments === 0
-      ? []
-      : [
-          table(
-            ["PAYMENT", "MERCHANT REF", "STATUS", "AMOUNT", "CHAIN", "CREATED"],
-            lost.lostPayments
-              .slice(0, shownRows)
-              .map(({ amount, chain, createdAt, currency, id, merchantRef, status }) => [
-                id,
-                merchantRef,
-                status,
-                `${amount} ${currency}`,
-                chain,
-                createdAt
-              ])
-          ) + rest(lost.payments)
-        ]),
-    ...(lost.acts === 0
-      ? ["No administrative act is undone."]
-      : [
-          `${quantityText(lost.acts, "administrative act")} ${lost.acts === 1 ? "is" : "are"} undone: do again what still counts.`,
-          table(
-            ["AT", "WHO", "ACT", "DETAIL"],
-            lost.undone.slice(0, shownRows).map(({ act, at, detail, who }) => [at, who, act, JSON.stringify(detail)])
-          ) + rest(lost.acts)
-        ])
+      : `Deliveries: ${pendingDeliveries} pending in the backup. Those made since are made again, with the same event ids.`
   ].join("\n")
+
+/** What is undone, and what follows from it. */
+const undone: Readonly<Record<keyof NonNullable<Restored["lost"]>, string>> = {
+  payments: "payments created: money for them becomes an exception",
+  changedPayments: "payments with another status: found again, with the same event ids",
+  invoices: "invoices created: they have no page any more",
+  exceptions: "exceptions opened: found again",
+  decisions: "exceptions decided: to be decided again",
+  refunds: "refunds noted: to be noted again",
+  events: "events",
+  deliveries: "deliveries",
+  accounts: "accounts created",
+  people: "people invited",
+  keys: "API keys created: they do not work any more",
+  revokedKeys: "API keys revoked: THEY WORK AGAIN, revoke them",
+  endpoints: "webhook endpoints registered: they get none any more",
+  deletedEndpoints: "webhook endpoints deleted: THEY GET WEBHOOKS AGAIN, delete them",
+  acts: "administrative acts: do again what still counts"
+}
+
+const known = (lost: NonNullable<Restored["lost"]>, { kept, newest }: Restored) => {
+  const rows = Object.entries(undone).flatMap(([what, text]) => {
+    const count = lost[what as keyof typeof lost]
+    return count === 0 ? [] : [[`${count}`, text]]
+  })
+  return rows.length === 0
+    ? "Undone: nothing that the former database has."
+    : [
+        `Undone, of what the former database has:\n${table(["COUNT", "WHAT"], rows)}`,
+        ...(lost.acts === 0
+          ? []
+          : [
+              `The acts: sqlite3 ${kept} "SELECT datetime(at / 1000, 'unixepoch'), who, act, detail FROM audit WHERE at > ${newest === null ? 0 : Date.parse(newest)}"`
+            ])
+      ].join("\n")
+}
 
 const unknown = ({ newest }: Restored) =>
   [
@@ -143,7 +130,7 @@ export const renderRestored = (restored: Restored): string =>
     head(restored),
     skipped(restored),
     open(restored),
-    restored.lost === null ? unknown(restored) : known(restored.lost),
+    restored.lost === null ? unknown(restored) : known(restored.lost, restored),
     start(restored)
   ].join("\n\n")
 

@@ -57,7 +57,8 @@ liveTest(
       kept: null,
       lost: null,
       overruled: [],
-      openPayments: [{ mode: "test", chain: "optimism", status: "pending", count: 3, pastDue: 0 }],
+      openPayments: 3,
+      pastDuePayments: 0,
       wallets: [{ from: 3, next: 1003, usedBy: ["the configuration (wallets.test)"] }]
     })
     expect(restored.gapSeconds).toBeGreaterThanOrEqual(hour / 1000)

@@ -301,8 +301,8 @@ liveSuite(Shop.layer, "an invoice", (test) => {
     const lost = lastOf((yield* (yield* sceneOf(first, invoice, "fr")).choose("USDC-base")).body)
     yield* first.end("SIGTERM")
     const restored = yield* tilldJson<Restored>(["restore", file, "--force", ...config])
-    const { address, id } = lost
-    expect(restored.lost).toMatchObject({ payments: 1, lostPayments: [{ id, merchantRef: "8", address }] })
+    const { address } = lost
+    expect(restored.lost).toMatchObject({ payments: 1 })
 
     const second = yield* serve(home, first.key)
     const { opens, read, shows, t, taps } = yield* sceneOf(second, invoice, "fr")
