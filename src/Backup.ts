@@ -1,32 +1,38 @@
 /**
- * Makes a backup: a consistent copy of the database, which a daemon may write meanwhile, with its manifest in the same
- * file. A file gets its name only when it is whole, checked and synced. commands/backup.ts calls this; `restore.ts` is the
- * way back.
+ * Makes a backup: a consistent, sealed copy of the database, which a daemon may write meanwhile. A file gets its name only
+ * when it is whole, checked and synced. commands/backup.ts calls this; `restore.ts` is the way back.
  */
-import { createReadStream, createWriteStream, existsSync, fstatSync, statfsSync, statSync } from "node:fs"
-import { dirname } from "node:path"
+import {
+  closeSync,
+  createReadStream,
+  createWriteStream,
+  existsSync,
+  fstatSync,
+  openSync,
+  statfsSync,
+  statSync
+} from "node:fs"
+import { dirname, resolve } from "node:path"
 import { pipeline } from "node:stream/promises"
-import { Clock, DateTime, Effect, Schedule } from "effect"
+import { Clock, DateTime, Effect } from "effect"
 import { inChildProcess } from "./Backup/childProcess.ts"
-import { encrypted, encrypterFor } from "./Backup/encryption.ts"
-import { BackupFailed, because, failed, onDisk, PathRefused, partialOf, publish, targetFile } from "./Backup/files.ts"
+import { encrypted, encrypterFor, isEncrypted } from "./Backup/encryption.ts"
+import { BackupFailed, because, checkOutput, onDisk, onGiven, PathRefused, partialOf, publish } from "./Backup/files.ts"
 import { recordBackup } from "./Backup/lastBackup.ts"
+import { readSeal } from "./Backup/seal.ts"
 import { iso } from "./lib/moment.ts"
 import { cut } from "./lib/text.ts"
+import { filesOf } from "./Sql/fileAccess.ts"
 import { mustNotOpen } from "./Sql/logOwner.ts"
 
 /** What is asked for, apart from the place. */
 export interface BackupOptions {
   /** The path of the database. */
   readonly database: string
-  /** The version of tilld. */
-  readonly version: string
   /** age recipients; none: not encrypted. */
   readonly recipients: ReadonlyArray<string>
   /** Why the daemon that runs takes the database's files for lost; undefined where they are its own, or none runs. */
   readonly daemonRefuses: Effect.Effect<string | undefined>
-  /** Called every few seconds, with a line for people. */
-  readonly onProgress: (text: string) => Effect.Effect<void>
 }
 
 const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
@@ -46,35 +52,49 @@ const refuseToFill = (database: string) =>
     }
   })
 
-const progressInterval = "5 seconds"
-
-/** Copies the database into a new file with its manifest, checked and synced. */
-const copyTo = Effect.fn("Backup.copy")(function* (target: string, madeAt: string, options: BackupOptions) {
-  const { database: source, onProgress, version } = options
-  const progress = Effect.suspend(() =>
-    onProgress(`copied ${megabytes(size(target))} of about ${megabytes(size(source))}`)
+/** Copies the database into a new file, checked, sealed and synced. */
+const copyTo = Effect.fn("Backup.copy")(function* (source: string, target: string, madeAt: string) {
+  const copy = yield* inChildProcess(
+    { does: "copy", source, target, madeAt },
+    `The database ${source} could not be copied`
   )
-  const answer = yield* inChildProcess({ does: "copy", source, target, version, madeAt }).pipe(
-    Effect.raceFirst(Effect.zipRight(Effect.schedule(progress, Schedule.spaced(progressInterval)), Effect.never))
-  )
-  if ("manifest" in answer) return answer.manifest
-  if ("damage" in answer) {
-    return yield* new BackupFailed({
-      message: `The copy is damaged, and so is the database (${cut(answer.damage.join("; "), 300)}): keep older backups, and look at tilld doctor`
-    })
-  }
-  const { code, message } = "error" in answer ? answer.error : { code: "", message: "no answer" }
-  return yield* failed(`The database ${source} could not be copied`, code, message)
+  if (!("damage" in copy)) return copy
+  return yield* new BackupFailed({
+    message: `The copy is damaged, and so is the database (${cut(copy.damage.join("; "), 300)}): keep older backups, and look at tilld doctor`
+  })
 })
 
-const place = { stdout: "-" } as const
+const isBackup = (path: string): boolean => {
+  if (isEncrypted(path)) return true
+  const file = openSync(path, "r")
+  try {
+    return readSeal(file) !== undefined
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Refuses all but a new file, and with `force` another backup. */
+const checkTarget = Effect.fnUntraced(function* (given: string, database: string, force: boolean) {
+  yield* checkOutput(given, force)
+  if (filesOf(resolve(database)).includes(resolve(given))) {
+    return yield* new PathRefused({ message: `${given} belongs to the database itself: give another name` })
+  }
+  if (existsSync(given) && !(yield* onGiven(`${given} cannot be read`, () => isBackup(given)))) {
+    return yield* new PathRefused({
+      message: `${given} is not a backup, and --force replaces nothing else: give another name, or remove it yourself`
+    })
+  }
+})
+
+const standardOutput = "-"
 
 /** Sends a whole file to standard output or into a new one, encrypted where there are recipients. */
 const send = Effect.fn("Backup.send")(function* (file: string, to: string, recipients: ReadonlyArray<string>) {
   const encrypter = yield* encrypterFor(recipients)
   const plain = createReadStream(file)
   const source = recipients.length === 0 ? plain : yield* encrypted(encrypter, plain)
-  const isStdout = to === place.stdout
+  const isStdout = to === standardOutput
   yield* Effect.tryPromise({
     try: (signal) =>
       isStdout
@@ -96,23 +116,24 @@ export const backUp = Effect.fn("Backup.backUp")(function* (to: string, force: b
   yield* refuseLostFiles(options)
   if (!existsSync(database)) return yield* new PathRefused({ message: `There is no database ${database} to back up` })
   yield* encrypterFor(recipients)
-  const file = to === place.stdout ? to : yield* targetFile(to, database, force)
+  const isStdout = to === standardOutput
+  if (!isStdout) yield* checkTarget(to, database, force)
+  const file = isStdout ? to : resolve(to)
   const madeAt = yield* Clock.currentTimeMillis
   // A copy that is not encrypted yet must not reach the disk of the backups.
-  const isSent = file === place.stdout || recipients.length > 0
+  const isSent = isStdout || recipients.length > 0
   // Without room for it the daemon could write no more.
   if (isSent || statSync(dirname(file)).dev === statSync(database).dev) yield* refuseToFill(database)
   const copy = yield* partialOf(isSent ? `${database}.backup` : file)
-  const manifest = yield* copyTo(copy, iso(madeAt), options)
-  if (file === place.stdout) yield* send(copy, file, recipients)
-  else if (isSent) {
-    const sealed = yield* partialOf(file)
-    yield* send(copy, sealed, recipients)
-    yield* publish(sealed, file, force)
-  } else yield* publish(copy, file, force)
-  const last = { madeAt: DateTime.unsafeMake(madeAt), file, sha256: manifest.sha256 }
-  const noted = yield* Effect.either(recordBackup(database, last))
-  return { file, isEncrypted: recipients.length > 0, manifest, note: noted }
+  const { bytes, facts, seal } = yield* copyTo(database, copy, iso(madeAt))
+  if (isStdout) yield* send(copy, file, recipients)
+  else {
+    const whole = isSent ? yield* partialOf(file) : copy
+    if (isSent) yield* send(copy, whole, recipients)
+    yield* publish(whole, file, force)
+  }
+  const note = yield* Effect.either(recordBackup(database, { madeAt: DateTime.unsafeMake(madeAt), file }))
+  return { file, encrypted: recipients.length > 0, ...seal, bytes, payments: facts.payments, note }
 }, Effect.scoped)
 
 /**

@@ -221,7 +221,7 @@ describe("the documentation", () => {
       })
     const [once = "", hourly = "", back = "", ...more] = blocks("docs/backup.md", "sh")
     expect(more).toEqual([])
-    expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 [0-9a-f]{64}\n\{"tilld":.*"highestIndex":0.*\}\n$/)
+    expect(run(once)).toMatch(/^Backup .*, 1 payments, SHA-256 ([0-9a-f]{64})\n\S+Z sha256 \1\n$/)
     expect(run(hourly)).toMatch(/^Backup .*\/tilld-\d\d\.db: /)
     yield* daemon.end("SIGTERM")
     expect(run(back)).toMatch(/is restored from[\s\S]*1 open in the backup[\s\S]*Start tilld now/)

@@ -6,7 +6,8 @@ import { fork } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { Context, Effect } from "effect"
 import type { DatabaseFacts } from "./facts.ts"
-import type { Manifest } from "./manifest.ts"
+import { type BackupFailed, failed } from "./files.ts"
+import type { Seal } from "./seal.ts"
 
 export type CopierRequest =
   | {
@@ -15,16 +16,24 @@ export type CopierRequest =
       readonly source: string
       /** The backup, which must not exist. It is synced to disk. */
       readonly target: string
-      readonly version: string
       readonly madeAt: string
     }
   | { readonly does: "check"; readonly file: string }
 
-export type Answer =
-  | { readonly manifest: Manifest }
-  | { readonly facts: DatabaseFacts }
-  | { readonly damage: ReadonlyArray<string> }
-  | { readonly error: { readonly code: string; readonly message: string } }
+/** A sound database. */
+export interface Checked {
+  /** Of the database, without its seal. */
+  readonly bytes: number
+  readonly facts: DatabaseFacts
+  /** That of a copy; of a file that is checked, undefined where it has none. */
+  readonly seal: Seal | undefined
+}
+
+export interface Damaged {
+  readonly damage: ReadonlyArray<string>
+}
+
+export type Answer = Checked | Damaged | { readonly error: { readonly code: string; readonly message: string } }
 
 /** The program of the child process. In the bundle, a separate file next to the main one. */
 export class CopierProgram extends Context.Reference<CopierProgram>()("tilld/Backup/CopierProgram", {
@@ -38,10 +47,10 @@ const ended = {
   error: { code: "", message: "its process has ended: see the kernel's log, there may be too little memory" }
 }
 
-/** Has a child process do the request. It is killed when this is interrupted. */
-export const inChildProcess = (request: CopierRequest): Effect.Effect<Answer> =>
+/** Has a child process do the request; `what` says which failed. It is killed when this is interrupted. */
+export const inChildProcess = (request: CopierRequest, what: string): Effect.Effect<Checked | Damaged, BackupFailed> =>
   Effect.flatMap(CopierProgram, (program) =>
-    Effect.async((resume) => {
+    Effect.async<Answer>((resume) => {
       const child = fork(fileURLToPath(program), { execArgv: flags, stdio: ["ignore", "ignore", "inherit", "ipc"] })
       child
         .once("message", (answer: Answer) => resume(Effect.succeed(answer)))
@@ -50,4 +59,8 @@ export const inChildProcess = (request: CopierRequest): Effect.Effect<Answer> =>
         .send(request)
       return Effect.sync(() => child.kill("SIGKILL"))
     })
+  ).pipe(
+    Effect.flatMap((answer) =>
+      "error" in answer ? failed(what, answer.error.code, answer.error.message) : Effect.succeed(answer)
+    )
   )

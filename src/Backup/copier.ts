@@ -1,10 +1,8 @@
-import { createHash } from "node:crypto"
-import { closeSync, fsyncSync, openSync, readSync, writeFileSync } from "node:fs"
+import { closeSync, fstatSync, ftruncateSync, openSync, statSync } from "node:fs"
 import Database from "better-sqlite3"
-import { iso } from "../lib/moment.ts"
 import type { Answer, CopierRequest } from "./childProcess.ts"
-import { type DatabaseFacts, damageOf, factsOf, rowsOf } from "./facts.ts"
-import { type Manifest, trailerOf } from "./manifest.ts"
+import { damageOf, factsOf } from "./facts.ts"
+import { brokenSeal, readSeal, writeSeal } from "./seal.ts"
 
 // The child process of `childProcess.ts`, for blocking reads of a whole database. It answers one request.
 
@@ -20,64 +18,44 @@ const opened = <A>(path: string, use: (database: Database.Database) => A): A => 
   }
 }
 
-const blockBytes = 1024 * 1024
-
-/** The size and digest of the file, to whose end the descriptor then points. */
-const digest = (file: number) => {
-  const hash = createHash("sha256")
-  const block = Buffer.allocUnsafe(blockBytes)
-  let bytes = 0
-  for (let read = readSync(file, block); read > 0; read = readSync(file, block)) {
-    hash.update(block.subarray(0, read))
-    bytes += read
-  }
-  return { bytes, sha256: hash.digest("hex") }
-}
-
-const manifestOf = (
-  request: CopierRequest & { readonly does: "copy" },
-  facts: DatabaseFacts
-): Omit<Manifest, "rows" | "bytes" | "sha256"> => ({
-  tilld: request.version,
-  schema: facts.schema,
-  madeAt: request.madeAt,
-  newest: facts.newest === null ? null : iso(facts.newest),
-  installation: facts.installation,
-  masterKey: facts.masterKey,
-  wallets: facts.wallets.map(({ jump, next, wallet }) => ({
-    wallet,
-    highestIndex: next + jump === 0 ? null : next + jump - 1
-  }))
-})
-
-/** Copies, checks the copy, and puts the manifest behind it. `VACUUM INTO` holds one read transaction, and no other lock. */
-const copy = (request: CopierRequest & { readonly does: "copy" }): Answer => {
-  const { source, target } = request
-  closeSync(openSync(target, "wx", 0o600))
-  opened(source, (database) => database.prepare("VACUUM INTO ?").run(target))
-  const checked = opened(target, (database) => {
-    const damage = damageOf(database)
-    return damage.length > 0
-      ? { damage }
-      : { damage, manifest: manifestOf(request, factsOf(database)), rows: rowsOf(database) }
-  })
-  if (checked.manifest === undefined) return { damage: checked.damage }
-  const file = openSync(target, "r+")
+const withFile = <A>(path: string, flags: string, use: (file: number) => A): A => {
+  const file = openSync(path, flags)
   try {
-    const manifest: Manifest = { ...checked.manifest, rows: checked.rows, ...digest(file) }
-    // All of it: a full disk accepts part of a single write without an error.
-    writeFileSync(file, trailerOf(manifest))
-    fsyncSync(file)
-    return { manifest }
+    return use(file)
   } finally {
     closeSync(file)
   }
 }
 
-const check = (file: string): Answer =>
-  opened(file, (database) => {
-    const damage = damageOf(database)
-    return damage.length > 0 ? { damage } : { facts: factsOf(database) }
+/** The facts of a sound database, and its size by its header. */
+const examine = (path: string) =>
+  opened(path, (database) => {
+    const bytes =
+      Number(database.pragma("page_count", { simple: true })) * Number(database.pragma("page_size", { simple: true }))
+    const there = statSync(path).size
+    const damage = there < bytes ? [`cut short: it has ${there} of ${bytes} bytes`] : damageOf(database)
+    return damage.length > 0 ? { damage } : { bytes, facts: factsOf(database) }
+  })
+
+/** Copies, checks the copy and seals it. `VACUUM INTO` holds one read transaction, and no other lock. */
+const copy = ({ madeAt, source, target }: CopierRequest & { readonly does: "copy" }): Answer => {
+  closeSync(openSync(target, "wx", 0o600))
+  opened(source, (database) => database.prepare("VACUUM INTO ?").run(target))
+  const found = examine(target)
+  if (found.damage !== undefined) return found
+  return { ...found, seal: withFile(target, "a+", (file) => writeSeal(file, madeAt)) }
+}
+
+/** Checks a copy, and takes off what follows the database in it. */
+const check = (path: string): Answer =>
+  withFile(path, "r+", (file) => {
+    const seal = readSeal(file)
+    const broken = seal && brokenSeal(file, seal)
+    if (broken !== undefined) return { damage: [broken] }
+    const found = examine(path)
+    if (found.damage !== undefined) return found
+    if (fstatSync(file).size > found.bytes) ftruncateSync(file, found.bytes)
+    return { ...found, seal }
   })
 
 const answer = (request: CopierRequest): Answer => {

@@ -1,10 +1,11 @@
 /** Encryption of backups to age recipients (https://age-encryption.org/v1), as a stream. */
-import { readFileSync } from "node:fs"
+import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync } from "node:fs"
 import { Readable } from "node:stream"
 import type { ReadableStream } from "node:stream/web"
 import { Decrypter, Encrypter } from "age-encryption"
 import { Data, Effect } from "effect"
 import { cut } from "../lib/text.ts"
+import { onGiven } from "./files.ts"
 
 /** A recipient or an identity that age cannot use. */
 export class AgeUnusable extends Data.TaggedError("AgeUnusable")<{ readonly message: string }> {}
@@ -28,7 +29,7 @@ export const encrypterFor = (recipients: ReadonlyArray<string>) =>
   })
 
 /** The decrypter with the identities of a file: lines of `AGE-SECRET-KEY-1…`, and comments. */
-export const decrypterWith = (file: string) =>
+const decrypterWith = (file: string) =>
   Effect.try({
     try: () => {
       const decrypter = new Decrypter()
@@ -58,5 +59,40 @@ const through = (
 
 export const encrypted = (encrypter: Encrypter, source: Readable) =>
   through(source, (stream) => encrypter.encrypt(stream))
-export const decrypted = (decrypter: Decrypter, source: Readable) =>
-  through(source, (stream) => decrypter.decrypt(stream))
+
+const beginning = "age-encryption.org/"
+
+/** Whether a file is encrypted by age, in the binary form. Throws where it is not a regular file. */
+export const isEncrypted = (path: string): boolean => {
+  if (!statSync(path).isFile()) throw new Error("it is not a regular file")
+  const file = openSync(path, "r")
+  try {
+    const start = Buffer.alloc(beginning.length)
+    readSync(file, start)
+    return start.toString("latin1") === beginning
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** The file's content, decrypted where it is encrypted. `identity`: a file with the secret key. */
+export const contentOf = Effect.fn("Backup.contentOf")(function* (file: string, identity: string | undefined) {
+  const isSecret = yield* onGiven(`${file} cannot be read`, () => isEncrypted(file))
+  if (identity === undefined) {
+    if (!isSecret) return createReadStream(file)
+    return yield* new AgeUnusable({
+      message: `${file} is encrypted: give --identity FILE, with the secret key of one of its recipients`
+    })
+  }
+  if (!isSecret) {
+    return yield* new AgeUnusable({
+      message: `${file} is not encrypted: leave out --identity if that is as it should be`
+    })
+  }
+  const decrypter = yield* decrypterWith(identity)
+  return yield* Effect.mapError(
+    through(createReadStream(file), (stream) => decrypter.decrypt(stream)),
+    ({ message }) =>
+      new AgeUnusable({ message: `${file} cannot be decrypted with --identity ${identity} (${message})` })
+  )
+})

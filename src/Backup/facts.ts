@@ -9,13 +9,15 @@ export interface WalletFacts {
 }
 
 export interface DatabaseFacts {
-  /** The number of the newest migration. */
+  /** The number of the newest migration, and the version of tilld that last wrote. */
   readonly schema: number
+  readonly tilld: string | null
   readonly installation: string
   /** The fingerprint of the master key; null where nothing is sealed. */
   readonly masterKey: string | null
   /** Unix milliseconds of the newest payment, transition, event or act of an operator but a restore; null: there is none. */
   readonly newest: number | null
+  readonly payments: number
   readonly wallets: ReadonlyArray<WalletFacts>
 }
 
@@ -25,12 +27,16 @@ const row = <Row>(database: Database.Database, sql: string): Row | undefined => 
 export const isEmpty = (database: Database.Database): boolean =>
   row(database, "SELECT 1 FROM sqlite_schema") === undefined
 
+const metaOf = (database: Database.Database, key: string): string | null =>
+  database.prepare<[string], { value: string }>("SELECT value FROM meta WHERE key = ?").get(key)?.value ?? null
+
 /** Throws where the database is damaged, or has other tables than tilld's. */
 export const factsOf = (database: Database.Database): DatabaseFacts => ({
   schema: row<{ id: number | null }>(database, "SELECT max(migration_id) AS id FROM migrations")?.id ?? 0,
   installation: row<{ installation: string }>(database, "SELECT installation FROM numbering")?.installation ?? "",
-  masterKey:
-    row<{ value: string }>(database, "SELECT value FROM meta WHERE key = 'master_key_fingerprint'")?.value ?? null,
+  tilld: metaOf(database, "written_by"),
+  masterKey: metaOf(database, "master_key_fingerprint"),
+  payments: row<{ n: number }>(database, "SELECT count(*) AS n FROM payments")?.n ?? 0,
   newest:
     row<{ newest: number | null }>(
       database,
@@ -44,17 +50,6 @@ export const factsOf = (database: Database.Database): DatabaseFacts => ({
     )
     .all()
 })
-
-/** The number of rows of each table. */
-export const rowsOf = (database: Database.Database): Readonly<Record<string, number>> =>
-  Object.fromEntries(
-    database
-      .prepare<[], { name: string }>(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite^_%' ESCAPE '^' ORDER BY name"
-      )
-      .all()
-      .map(({ name }) => [name, row<{ n: number }>(database, `SELECT count(*) AS n FROM "${name}"`)?.n ?? 0])
-  )
 
 /** The problems found by the integrity check; empty where the database is sound. */
 export const damageOf = (database: Database.Database): ReadonlyArray<string> =>

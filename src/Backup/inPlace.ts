@@ -2,14 +2,14 @@
  * The database that a restore replaces: its data that the backup lacks, and its replacement. At any moment, the file of
  * the database's name is complete: either the former database with everything that was committed, or the new one.
  */
-import { constants, copyFileSync, existsSync, renameSync, rmSync } from "node:fs"
+import { constants, copyFileSync, existsSync, linkSync, renameSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
 import { iso } from "../lib/moment.ts"
 import { syncToDisk } from "../Sql/fileAccess.ts"
 import { type DatabaseFacts, factsOf, isEmpty } from "./facts.ts"
-import { BackupFailed, linked, onDisk } from "./files.ts"
+import { BackupFailed, onDisk } from "./files.ts"
 
 /** The database in place before a restore. */
 export type InPlace =
@@ -71,6 +71,16 @@ const fold = (path: string) => {
   }
 }
 
+/** Gives a file a second name, never an existing one; a copy where the file system has no hard links, as FAT. */
+const keepAs = (path: string, kept: string) => {
+  try {
+    linkSync(path, kept)
+  } catch {
+    copyFileSync(path, kept, constants.COPYFILE_EXCL)
+    syncToDisk(kept)
+  }
+}
+
 /**
  * Puts the whole, synced database `ready` in the place of the one at `path`, which is kept as `kept`. A damaged one keeps its
  * write-ahead log under the kept name.
@@ -86,10 +96,7 @@ export const replaceDatabase = (inPlace: InPlace, ready: string, path: string, k
       })
     }
     yield* onDisk(`${path} could not be replaced`, () => {
-      if (inPlace.is !== "missing" && !linked(path, kept)) {
-        copyFileSync(path, kept, constants.COPYFILE_EXCL)
-        syncToDisk(kept)
-      }
+      if (inPlace.is !== "missing") keepAs(path, kept)
       for (const suffix of suffixes) {
         if (!isReadable && suffix !== "-shm" && existsSync(path + suffix)) renameSync(path + suffix, kept + suffix)
         else rmSync(path + suffix, { force: true })

@@ -11,8 +11,7 @@ const LastBackup = Schema.Struct({
   /** When the copy was begun: later changes are not in it. */
   madeAt: Schema.DateTimeUtc,
   /** As given; `-` for standard output. */
-  file: Schema.String,
-  sha256: Schema.String
+  file: Schema.String
 })
 export type LastBackup = typeof LastBackup.Type
 

@@ -4,19 +4,9 @@
  * newest database: its numbering has a token that is in no index mark, so that every wallet jumps.
  */
 import { randomUUID } from "node:crypto"
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fchownSync,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  rmSync,
-  statSync
-} from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { chmodSync, chownSync, createWriteStream, rmSync, statSync } from "node:fs"
+import { dirname } from "node:path"
+import { pipeline } from "node:stream/promises"
 import Database from "better-sqlite3"
 import { Clock, DateTime, Effect, Either, Redacted } from "effect"
 import { modes } from "../Domain/Chain.ts"
@@ -34,15 +24,16 @@ import { hdWallet } from "../Settings/hdWallet.ts"
 import { loadMasterKey } from "../Settings/masterKey.ts"
 import { Settings, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import { fromDatabase } from "../Sql/Db.ts"
+import { syncToDisk } from "../Sql/fileAccess.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { Reader, Tx } from "../Sql.ts"
-import { inChildProcess } from "./childProcess.ts"
+import { type Checked, inChildProcess } from "./childProcess.ts"
 import { differencesOf, openIn } from "./differences.ts"
+import { contentOf } from "./encryption.ts"
 import type { DatabaseFacts } from "./facts.ts"
-import { BackupFailed, failed, onDisk, PathRefused } from "./files.ts"
+import { BackupFailed, because, onDisk, PathRefused } from "./files.ts"
 import { type InPlace, lookInPlace, objectionsOf, replaceDatabase } from "./inPlace.ts"
 import { lastBackup, recordBackup } from "./lastBackup.ts"
-import { type ReceivedBackup, receiveBackup } from "./receive.ts"
 
 /** Reasons to refuse the start: payments need something that the configuration lacks. */
 const startRefusals = Effect.gen(function* () {
@@ -74,7 +65,7 @@ export interface RestoreOptions {
   readonly file: string
   /** A file with age identities, for an encrypted backup. */
   readonly identity: string | undefined
-  /** Replaces newer data, and takes a file without a manifest or with other wallets. */
+  /** Replaces newer data, and takes a file without a seal or with other wallets. */
   readonly force: boolean
   readonly settings: SettingsShape
   /** May name the master key. */
@@ -93,14 +84,6 @@ const refuseOtherUser = (path: string) =>
       : new PathRefused({ message: `${dirname(path)} belongs to user ${owner}: restore as root or as that user` })
   })
 
-const refuseOwnFiles = ({ file }: RestoreOptions, path: string) =>
-  Effect.suspend(() => {
-    const [own, given] = [statSync(path, { throwIfNoEntry: false }), statSync(file, { throwIfNoEntry: false })]
-    return own !== undefined && given !== undefined && own.ino === given.ino && own.dev === given.dev
-      ? new PathRefused({ message: `${file} is the database itself` })
-      : Effect.void
-  })
-
 /** A temporary file, removed when the scope closes, as are those of killed runs. */
 const scratchFile = (path: string) => {
   const remove = () => {
@@ -112,38 +95,31 @@ const scratchFile = (path: string) => {
   )
 }
 
-const keptName = (path: string) => `${path}.before-restore-`
-
-/** A run that was killed while it replaced the database leaves a second name of the one in place. */
-const removeSecondNames = (path: string) =>
-  onDisk(`${dirname(path)} cannot be read`, () => {
-    const own = lstatSync(path, { throwIfNoEntry: false })
-    for (const name of own === undefined ? [] : readdirSync(dirname(path))) {
-      const other = join(dirname(path), name)
-      if (name.startsWith(basename(keptName(path))) && lstatSync(other).ino === own?.ino) rmSync(other)
-    }
-  })
-
 const unchanged = (message: string) => new BackupFailed({ message: `${message}. Nothing was changed` })
 
-/** The facts of a sound database of a schema that this version knows. */
-const soundFacts = Effect.fnUntraced(function* (file: string, copy: string, { manifest }: ReceivedBackup) {
-  const answer = yield* inChildProcess({ does: "check", file: copy })
-  if ("damage" in answer) {
-    return yield* unchanged(`${file} is damaged (${cut(answer.damage.join("; "), 300)})`)
+/** Writes what the file has, decrypted, into the new file `copy`, and checks that. */
+const receive = Effect.fnUntraced(function* (file: string, copy: string, identity: string | undefined) {
+  const content = yield* contentOf(file, identity)
+  yield* Effect.tryPromise({
+    try: (signal) => pipeline(content, createWriteStream(copy, { flags: "wx", mode: 0o600, flush: true }), { signal }),
+    catch: because(`${file} could not be read into ${copy}`)
+  })
+  const checked = yield* inChildProcess({ does: "check", file: copy }, `${file} is not a database of tilld`)
+  if ("damage" in checked) {
+    return yield* unchanged(`${file} is damaged (${cut(checked.damage.join("; "), 300)}): take another backup`)
   }
-  if (!("facts" in answer)) {
-    const { code, message } = "error" in answer ? answer.error : { code: "", message: "no answer" }
-    return yield* failed(`${file} is not a database of tilld`, code, message)
-  }
-  const { schema } = answer.facts
+  const { schema, tilld } = checked.facts
   if (schema > newestSchema) {
-    const version = manifest === undefined ? "" : ` ${manifest.tilld}`
     return yield* unchanged(
-      `${file} was written by a newer tilld${version} (its schema is ${schema}, this version knows ${newestSchema}): install that version`
+      `${file} was written by a newer tilld, ${tilld} (its schema is ${schema}, this version knows ${newestSchema}): install that version`
     )
   }
-  return answer.facts
+  if (checked.seal === undefined && (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
+    return yield* unchanged(
+      `${file} lacks the changes in ${file}-wal: bring them in with sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'`
+    )
+  }
+  return checked
 })
 
 /** Whether the master key that is found here opens the backup's secrets. */
@@ -186,17 +162,9 @@ const unknownWallets = ({ settings: { wallets } }: RestoreOptions, facts: Databa
             ]
       })
 
-const objections = (
-  options: RestoreOptions,
-  path: string,
-  received: ReceivedBackup,
-  facts: DatabaseFacts,
-  inPlace: InPlace
-) => [
-  ...(received.manifest === undefined
-    ? [
-        `${options.file} has no manifest: it was not made by tilld backup, or its end is missing, and its digest is not known`
-      ]
+const objections = (options: RestoreOptions, path: string, { facts, seal }: Checked, inPlace: InPlace) => [
+  ...(seal === undefined
+    ? [`${options.file} has no SHA-256: it was not made by tilld backup, or its end is missing`]
     : []),
   ...unknownWallets(options, facts),
   ...objectionsOf(inPlace, facts, path)
@@ -250,28 +218,23 @@ const prepare = Effect.fnUntraced(function* (
   )
 })
 
-/** Sets the copy's owner and mode to those that the database had, or should have. No link is followed. */
+/** Sets the copy's owner and mode to those that the database had, or should have. */
 const dress = (copy: string, path: string) =>
   onDisk(`${copy} cannot get its owner and mode`, () => {
     const former = statSync(path, { throwIfNoEntry: false })
-    const file = openSync(copy, constants.O_RDONLY | constants.O_NOFOLLOW)
-    try {
-      fchmodSync(file, former === undefined ? 0o640 : former.mode & 0o777)
-      const { gid, uid } = former ?? statSync(dirname(path))
-      if (process.getuid?.() === 0) fchownSync(file, uid, gid)
-      fsyncSync(file)
-    } finally {
-      closeSync(file)
-    }
+    chmodSync(copy, former === undefined ? 0o640 : former.mode & 0o777)
+    const { gid, uid } = former ?? statSync(dirname(path))
+    if (process.getuid?.() === 0) chownSync(copy, uid, gid)
+    syncToDisk(copy)
   })
 
 /** A good backup exists, even if the machine that made it is lost. */
-const noteBackup = Effect.fnUntraced(function* (path: string, file: string, { manifest }: ReceivedBackup) {
-  if (manifest === undefined) return
-  const madeAt = DateTime.unsafeMake(manifest.madeAt)
+const noteBackup = Effect.fnUntraced(function* (path: string, file: string, { seal }: Checked) {
+  if (seal === undefined) return
+  const madeAt = DateTime.unsafeMake(seal.madeAt)
   const last = yield* lastBackup(path)
   if (last !== undefined && DateTime.greaterThan(last.madeAt, madeAt)) return
-  yield* Effect.ignore(recordBackup(path, { madeAt, file, sha256: manifest.sha256 }))
+  yield* Effect.ignore(recordBackup(path, { madeAt, file }))
 })
 
 /**
@@ -282,19 +245,12 @@ export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOp
   const { file, force, identity, settings } = options
   const { path } = settings.database
   yield* refuseOtherUser(path)
-  yield* refuseOwnFiles(options, path)
-  yield* removeSecondNames(path)
   const copy = yield* scratchFile(`${path}.restoring`)
-  const received = yield* receiveBackup(file, copy, identity)
-  if (received.manifest === undefined && (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) {
-    return yield* unchanged(
-      `${file} lacks the changes in ${file}-wal: bring them in with sqlite3 ${file} 'PRAGMA wal_checkpoint(TRUNCATE)'`
-    )
-  }
-  const facts = yield* soundFacts(file, copy, received)
+  const checked = yield* receive(file, copy, identity)
+  const { facts, seal } = checked
   const masterKey = yield* checkMasterKey(options, copy, facts)
   const inPlace = yield* lookInPlace(path)
-  const against = objections(options, path, received, facts, inPlace)
+  const against = objections(options, path, checked, inPlace)
   if (against.length > 0 && !force) {
     return yield* new BackupFailed({
       message: [
@@ -307,17 +263,16 @@ export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOp
   const lost = isSame ? yield* differencesOf(path, copy) : null
   const { now, ...found } = yield* prepare(options, copy, facts, inPlace)
   yield* dress(copy, path)
-  const kept = `${keptName(path)}${iso(now).replace(/[-:.]/g, "")}`
+  const kept = `${path}.before-restore-${iso(now).replace(/[-:.]/g, "")}`
   yield* Effect.uninterruptible(replaceDatabase(inPlace, copy, path, kept))
-  yield* noteBackup(path, file, received)
+  yield* noteBackup(path, file, checked)
   return {
     file,
     database: path,
-    tilld: received.manifest?.tilld ?? null,
     schema: facts.schema,
     migrates: facts.schema < newestSchema,
-    hasManifest: received.manifest !== undefined,
-    madeAt: received.manifest?.madeAt ?? null,
+    /** Null where the file has no seal. */
+    madeAt: seal?.madeAt ?? null,
     newest: facts.newest === null ? null : iso(facts.newest),
     /** Seconds between the newest change in the backup and now. */
     gapSeconds: facts.newest === null ? null : Math.round((now - facts.newest) / 1000),

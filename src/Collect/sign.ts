@@ -5,7 +5,7 @@
  */
 import { Array as Arr, Clock, Effect } from "effect"
 import { isAddress, isAddressEqual, keccak256, serializeTransaction } from "viem"
-import { checkOutput, writeOutput } from "../Backup/outputFile.ts"
+import { checkOutput, writeOutput } from "../Backup/files.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { typedData } from "./authorization.ts"
 import { collectRefusal } from "./CollectRefused.ts"

@@ -1,6 +1,5 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Either } from "effect"
-import packageJson from "../../package.json" with { type: "json" }
 import { readHealth } from "../Admin/healthOperation.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
@@ -49,19 +48,15 @@ export const backupCommand = Command.make(
     }
     const settings = yield* loadSettings(rest)
     const { backUp } = yield* Effect.promise(() => import("../Backup.ts"))
-    const made = yield* backUp(file, force, {
+    const { note, ...made } = yield* backUp(file, force, {
       database: settings.database.path,
-      version: packageJson.version,
       recipients: recipient,
-      daemonRefuses: Effect.provideService(lostFilesOf(settings), Invocation, yield* Invocation),
-      onProgress: complain
+      daemonRefuses: Effect.provideService(lostFilesOf(settings), Invocation, yield* Invocation)
     })
-    const { isEncrypted, manifest, note } = made
     if (Either.isLeft(note)) yield* complain(note.left.message)
-    const { bytes, rows } = manifest
-    const text = `${isEncrypted ? "Encrypted backup" : "Backup"} ${made.file}: ${(bytes / 1e6).toFixed(1)} MB, ${rows.payments ?? 0} payments, SHA-256 ${manifest.sha256}`
+    const text = `${made.encrypted ? "Encrypted backup" : "Backup"} ${made.file}: ${(made.bytes / 1e6).toFixed(1)} MB, ${made.payments} payments, SHA-256 ${made.sha256}`
     // On standard output is the backup.
     if (file === "-") return yield* complain(text)
-    yield* print(json ? JSON.stringify({ file: made.file, encrypted: isEncrypted, manifest }) : text)
+    yield* print(json ? JSON.stringify(made) : text)
   })
 ).pipe(Command.withDescription("Copy the database into a file, checked, also while the daemon runs"))

@@ -8,19 +8,7 @@ import { whileLocked } from "./askDaemon.ts"
 import { print, table } from "./Output.ts"
 import { common, fileOption, loadSettings } from "./options.ts"
 
-const head = ({
-  database,
-  file,
-  gapSeconds,
-  hasManifest,
-  kept,
-  madeAt,
-  masterKey,
-  migrates,
-  newest,
-  overruled,
-  schema
-}: Restored) =>
+const head = ({ database, file, gapSeconds, kept, madeAt, masterKey, migrates, newest, overruled, schema }: Restored) =>
   [
     `${database} is restored from ${file}${madeAt === null ? "" : `, made ${madeAt}`}.`,
     newest === null
@@ -29,7 +17,6 @@ const head = ({
     ...(kept === null ? [] : [`The former database is kept as ${kept}.`]),
     `Master key: ${masterKey}.`,
     ...(migrates ? [`Its schema ${schema} is migrated at the next start.`] : []),
-    ...(hasManifest ? [] : ["It has no manifest: only its form was checked, not its content."]),
     ...overruled.map((objection) => `Overruled by --force: ${objection}.`)
   ].join("\n")
 
@@ -145,7 +132,7 @@ export const restoreCommand = Command.make(
     identity: fileOption("identity", "The age identity that decrypts the backup: a file with AGE-SECRET-KEY-1…"),
     force: Options.boolean("force").pipe(
       Options.withDescription(
-        "Also replace newer data, which is kept beside, and take a file without manifest or with other wallets"
+        "Also replace newer data, which is kept beside, and take a file without SHA-256 or with other wallets"
       )
     ),
     file: Args.text({ name: "file" }).pipe(Args.withDescription("What tilld backup has made"))

@@ -16,7 +16,7 @@ const planning = Effect.promise(() =>
     import("../Chains/providers/chainAccess.ts"),
     import("../Collect/makePlan.ts"),
     import("../Collect/fees.ts"),
-    import("../Backup/outputFile.ts"),
+    import("../Backup/files.ts"),
     import("./sweepTexts.ts"),
     import("../Quotes/Prices.ts"),
     import("../Chains/rpc/Rpc.ts")

@@ -65,10 +65,8 @@ export const installation = Effect.gen(function* () {
   const settings = testSettings(path)
   const options: BackupOptions = {
     database: path,
-    version: "1.2.3",
     recipients: [],
-    daemonRefuses: Effect.succeed(undefined),
-    onProgress: () => Effect.void
+    daemonRefuses: Effect.succeed(undefined)
   }
   return {
     folder,

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process"
-import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { createHash } from "node:crypto"
+import fs, { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { basename, join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { describe, expect } from "@effect/vitest"
@@ -9,7 +10,6 @@ import { DateTime, Effect, Schedule } from "effect"
 import { CopierProgram } from "../../src/Backup/childProcess.ts"
 import { publish } from "../../src/Backup/files.ts"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
-import { databaseBytes, parseTrailer } from "../../src/Backup/manifest.ts"
 import { backUp } from "../../src/Backup.ts"
 import { withDashLast } from "../../src/commands/backup.ts"
 import { configuration } from "../commands/installation.ts"
@@ -17,7 +17,7 @@ import { built, PATH } from "../lib/processes.ts"
 import { replaceFs } from "../lib/replacedFs.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { startTilld } from "../lib/tilld.ts"
-import { change, installation, paid, query, wallet } from "./backing.ts"
+import { change, installation, paid, query } from "./backing.ts"
 
 const recipient = Effect.promise(() => generateX25519Identity().then(identityToRecipient))
 
@@ -43,31 +43,21 @@ const namesAtSyncs = (folder: string) => {
 }
 
 describe("tilld backup", () => {
-  liveTest("writes a database followed by its manifest, with mode 0600, and records the time", function* () {
+  liveTest("writes a database and behind it its time and SHA-256, with mode 0600, and records the time", function* () {
     const { backUp, beside, folder, path } = yield* installation
-    const { file, manifest } = yield* backUp("new.db")
+    const { bytes, file, madeAt, payments, sha256 } = yield* backUp("new.db")
     expect(yield* query(file, "SELECT id FROM payments ORDER BY sequence")).toEqual([
       { id: "pay_0" },
       { id: "pay_1" },
       { id: "pay_2" }
     ])
-    const bytes = readFileSync(file)
-    expect(databaseBytes(bytes)).toBe(manifest.bytes)
-    expect(parseTrailer(bytes.subarray(manifest.bytes).toString())).toEqual(manifest)
-    expect(manifest).toMatchObject({
-      tilld: "1.2.3",
-      schema: 1,
-      newest: "1970-01-01T00:00:02.000Z",
-      wallets: [{ wallet, highestIndex: 2 }],
-      rows: { payments: 3, events: 0 }
-    })
+    expect(payments).toBe(3)
+    const content = readFileSync(file)
+    expect(content.subarray(bytes).toString()).toBe(`\n${madeAt} sha256 ${sha256}\n`)
+    expect(createHash("sha256").update(content.subarray(0, -65)).digest("hex")).toBe(sha256)
     expect((statSync(file).mode & 0o777).toString(8)).toBe("600")
     const last = yield* lastBackup(path)
-    expect({ ...last, madeAt: last && DateTime.formatIso(last.madeAt) }).toEqual({
-      madeAt: manifest.madeAt,
-      file,
-      sha256: manifest.sha256
-    })
+    expect({ ...last, madeAt: last && DateTime.formatIso(last.madeAt) }).toEqual({ madeAt, file })
     expect(readdirSync(folder).sort()).toEqual(["data", "new.db"])
     expect(beside().filter((name) => name.includes("partial"))).toEqual([])
   })
@@ -77,18 +67,14 @@ describe("tilld backup", () => {
     mkdirSync(join(folder, "some folder"))
     writeFileSync(join(folder, "there"), "kept")
     yield* change(join(folder, "plain.db"), "CREATE TABLE t (a)")
-    symlinkSync(join(folder, "there"), join(folder, "link"))
-    symlinkSync(join(folder, "nowhere"), join(folder, "dangling"))
     const refused: ReadonlyArray<readonly [name: string, force: boolean, why: string]> = [
-      ["there", false, "exists: give another name, or --force"],
-      ["link", false, "exists"],
-      ["dangling", true, "is a link to a file that does not exist"],
+      ["there", false, "exists already: name another file, or --force"],
       ["some folder", true, "is a folder"],
       ["there", true, "is not a backup, and --force replaces nothing else"],
       ["plain.db", true, "is not a backup"],
       ["data/master.key", true, "is not a backup"],
       ["../../../dev/null", true, "is not a regular file"],
-      ["nowhere/new.db", false, "it does not exist: make it, or mount its disk"],
+      ["nowhere/new.db", false, "it does not exist: check its name, make the folder, or mount its disk"],
       ["there/new.db", false, "it is not a folder"],
       ...["", "-wal", "-shm", ".lock"].map(
         (suffix) => [`data/${basename(path)}${suffix}`, true, "belongs to the database"] as const
@@ -101,7 +87,7 @@ describe("tilld backup", () => {
     expect(readFileSync(join(folder, "there"), "utf8")).toBe("kept")
     rmSync(join(folder, "there"))
     yield* backUp("there")
-    yield* backUp("link", { force: true, recipients: [yield* recipient] })
+    yield* backUp("there", { force: true, recipients: [yield* recipient] })
     expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^age-encryption/)
     yield* backUp("there", { force: true })
     expect(readFileSync(join(folder, "there"), "latin1")).toMatch(/^SQLite format 3/)
@@ -129,8 +115,11 @@ describe("tilld backup", () => {
     }
     for (const each of identities) {
       writeFileSync(identity, `# mine\n${each}\n`)
-      expect(yield* restore("sealed.age", { identity })).toMatchObject({ hasManifest: true })
+      expect(yield* restore("sealed.age", { identity })).toMatchObject({ madeAt: expect.any(String) })
     }
+    truncateSync(file, statSync(file).size - 1)
+    const cut = yield* Effect.flip(restore("sealed.age", { identity, force: true }))
+    expect(cut.message).toContain("sealed.age could not be read")
     yield* backUp("plain.db")
     expect((yield* Effect.flip(restore("plain.db", { identity }))).message).toContain("is not encrypted")
     for (const recipient of ["age1nonsense", "", other]) {
@@ -259,7 +248,7 @@ liveTest("of tilld backup, options may come after a - too", function* () {
   }
 })
 
-liveTest("where a file may grow to all but the end of its manifest, there is no backup", function* () {
+liveTest("where a file may grow to all but the end of its SHA-256, there is no backup", function* () {
   const made = yield* installation
   yield* made.backUp("whole.tilld")
   const bytes = statSync(join(made.folder, "whole.tilld")).size - 10

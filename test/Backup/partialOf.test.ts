@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { chmodSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -14,22 +14,6 @@ liveTest("leftovers of an ended backup are removed, and files of a running one s
   for (const name of [other, `x.db.${ended}.partial`, `y.db.${ended}.partial`]) writeFileSync(join(folder, name), "")
   yield* partialOf(join(folder, "x.db"))
   expect(readdirSync(folder).sort()).toEqual([other, `y.db.${ended}.partial`].sort())
-})
-
-liveTest("what has such a name and is no file stays, and stops nothing", function* () {
-  const folder = yield* temporaryFolder
-  const { pid: ended } = spawnSync("true")
-  const folders = [`x.db.${ended}.partial`, `x.db.${process.pid}.partial`]
-  for (const name of folders) mkdirSync(join(folder, name))
-  const partial = yield* Effect.scoped(
-    Effect.tap(partialOf(join(folder, "x.db")), (path) =>
-      Effect.sync(() => writeFileSync(path, "", { flag: "wx", mode: 0o600 }))
-    )
-  )
-  expect(partial.startsWith(`${join(folder, "x.db")}.${process.pid}-`)).toBe(true)
-  expect(readdirSync(folder).sort()).toEqual(folders.sort())
-  // Another one has another name, which nobody can take before.
-  expect(yield* partialOf(join(folder, "x.db"))).not.toBe(partial)
 })
 
 it.scoped.skipIf(process.getuid?.() !== 0)(

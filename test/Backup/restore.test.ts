@@ -1,4 +1,4 @@
-import fs, {
+import {
   appendFileSync,
   chmodSync,
   copyFileSync,
@@ -7,7 +7,6 @@ import fs, {
   readFileSync,
   rmSync,
   statSync,
-  symlinkSync,
   truncateSync,
   writeFileSync
 } from "node:fs"
@@ -15,13 +14,13 @@ import { join } from "node:path"
 import { describe, expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect, Redacted } from "effect"
+import packageJson from "../../package.json" with { type: "json" }
 import { openIn } from "../../src/Backup/differences.ts"
 import { lastBackup } from "../../src/Backup/lastBackup.ts"
 import { renderRestored } from "../../src/commands/restore.ts"
 import { markFile } from "../../src/Payments/addresses/IndexMark.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader } from "../../src/Sql.ts"
-import { replaceFs } from "../lib/replacedFs.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testChain } from "../lib/settings.ts"
 import { change, type Installation, installation, paid, query, wallet } from "./backing.ts"
@@ -30,33 +29,6 @@ const payments = (path: string) =>
   Effect.map(query<{ n: number }>(path, "SELECT count(*) AS n FROM payments"), (rows) => rows[0]?.n)
 
 describe("tilld restore", () => {
-  liveTest("gives the database's mode and owner to no file that a link leads to", function* () {
-    const { backUp, folder, path, restore } = yield* installation
-    yield* backUp("a.db")
-    const victim = join(folder, "victim")
-    writeFileSync(victim, "secret", { mode: 0o600 })
-    chmodSync(path, 0o666)
-    const before = readFileSync(path)
-    const { chmodSync: chmod, openSync: open } = fs
-    const replaced = <A>(file: fs.PathLike, isNow: boolean, call: () => A): A => {
-      if (isNow && file === `${path}.restoring`) {
-        rmSync(file)
-        symlinkSync(victim, file)
-      }
-      return call()
-    }
-    const isUnfollowed = (flags: unknown) => typeof flags === "number" && (flags & fs.constants.O_NOFOLLOW) !== 0
-    // When it gets its mode.
-    yield* replaceFs({
-      chmodSync: (...args) => replaced(args[0], true, () => chmod(...args)),
-      openSync: (...args) => replaced(args[0], isUnfollowed(args[1]), () => open(...args))
-    })
-    const refused = yield* Effect.flip(restore("a.db", { force: true }))
-    expect(refused.message).toContain(`${path}.restoring cannot get its owner and mode`)
-    expect(statSync(victim).mode & 0o777).toBe(0o600)
-    expect(readFileSync(path).equals(before)).toBe(true)
-  })
-
   liveTest("into a bare folder gives back every row, and lets every wallet jump at the next start", function* () {
     const { beside, backUp, folder, path, restore } = yield* installation
     yield* backUp("a.db")
@@ -129,7 +101,7 @@ describe("tilld restore", () => {
     expect(yield* restore("a.db")).toMatchObject({ overruled: [], lost: { payments: 0 } })
     // The replaced database can be restored, too.
     const back = yield* restore(`data/${restored.kept?.split("/").at(-1)}`, { force: true })
-    expect(back.overruled).toEqual([expect.stringContaining("has no manifest")])
+    expect(back.overruled).toEqual([expect.stringContaining("has no SHA-256")])
     expect(yield* payments(path)).toBe(5)
   })
 
@@ -165,34 +137,41 @@ describe("tilld restore", () => {
   })
 
   /** Each damages a complete backup. */
-  const spoiled: ReadonlyArray<readonly [what: string, spoil: (file: string, bytes: number) => void, why: string]> = [
-    ["empty", (file) => truncateSync(file, 0), "is not a database"],
-    ["cut within the header", (file) => truncateSync(file, 90), "is not a database"],
-    ["cut within the database", (file, bytes) => truncateSync(file, bytes - 1), "is cut short"],
-    ["cut behind the database", (file, bytes) => truncateSync(file, bytes), "has no manifest"],
-    ["cut within the manifest", (file, bytes) => truncateSync(file, bytes + 100), "is cut short or damaged"],
-    ["lengthened", (file) => appendFileSync(file, "more"), "is cut short or damaged"],
+  const spoiled: ReadonlyArray<
+    readonly [what: string, spoil: (file: string, bytes: number) => void, why: string, isForced?: boolean]
+  > = [
+    ["empty", (file) => truncateSync(file, 0), "is not a database of tilld"],
+    ["cut within the header", (file) => truncateSync(file, 90), "is not a database of tilld"],
+    ["cut within the database", (file, bytes) => truncateSync(file, bytes - 1), "it is damaged"],
+    ["cut to some pages", (file, bytes) => truncateSync(file, bytes - 8192), "is damaged"],
+    ["cut behind the database", (file, bytes) => truncateSync(file, bytes), "has no SHA-256", true],
+    ["cut within the SHA-256", (file, bytes) => truncateSync(file, bytes + 60), "has no SHA-256", true],
+    ["lengthened", (file) => appendFileSync(file, "more"), "has no SHA-256", true],
     [
       "changed",
       (file, bytes) => writeFileSync(file, readFileSync(file).fill(1, bytes - 3, bytes)),
-      "was changed after it was made"
+      "changed after it was made"
     ],
-    ["a text", (file) => writeFileSync(file, "payments\n".repeat(50)), "it is not a database"],
-    ["armored", (file) => writeFileSync(file, "-----BEGIN AGE ENCRYPTED FILE-----"), "age --decrypt"]
+    [
+      "of another time",
+      (file, bytes) => writeFileSync(file, readFileSync(file).fill("9", bytes + 1, bytes + 2)),
+      "changed"
+    ],
+    ["a text", (file) => writeFileSync(file, "payments\n".repeat(50)), "is not a database of tilld"]
   ]
   liveTest("changes nothing where the file is not a whole backup", function* () {
     const { backUp, beside, folder, path, restore } = yield* installation
-    const { file, manifest } = yield* backUp("a.db")
+    const { bytes, file } = yield* backUp("a.db")
     const before = [readFileSync(path), readFileSync(`${path}-wal`), beside()]
-    for (const [what, spoil, why] of spoiled) {
+    for (const [what, spoil, why, isForced = false] of spoiled) {
       copyFileSync(file, join(folder, "b.db"))
-      spoil(join(folder, "b.db"), manifest.bytes)
+      spoil(join(folder, "b.db"), bytes)
       expect((yield* Effect.flip(restore("b.db"))).message, what).toContain(why)
+      if (!isForced) expect((yield* Effect.flip(restore("b.db", { force: true }))).message, what).toContain(why)
     }
     for (const [name, why] of [
       ["data", "not a regular file"],
       ["nothing", "cannot be read"],
-      ["data/tilld.db", "is the database itself"],
       ["data/tilld.db-wal", "not a database"]
     ] as const) {
       expect((yield* Effect.flip(restore(name))).message, name).toContain(why)
@@ -265,12 +244,40 @@ describe("tilld restore", () => {
     expect((yield* restore("a.db")).wallets).toMatchObject([{ wallet, from: 3, next: 1070 }])
   })
 
+  liveTest("takes what follows the database in a file without SHA-256 for no part of it", function* () {
+    const { backUp, folder, path, restore } = yield* installation
+    const { bytes, file } = yield* backUp("a.db")
+    // As backups ended before.
+    truncateSync(file, bytes)
+    appendFileSync(file, `\n{"tilld":"0.1.0","schema":1,"bytes":${bytes}}\n`)
+    expect((yield* Effect.flip(restore("a.db"))).message).toContain("has no SHA-256")
+    expect(yield* restore("a.db", { force: true })).toMatchObject({ madeAt: null })
+    expect(statSync(path).size % 4096).toBe(0)
+    yield* change(path, ...Array.from({ length: 40 }, (_, index) => paid(3 + index)).flat())
+    expect(yield* query(path, "PRAGMA integrity_check")).toEqual([{ integrity_check: "ok" }])
+    yield* backUp("b.db")
+    expect(yield* payments(join(folder, "b.db"))).toBe(43)
+  })
+
+  liveTest("refuses another copy that is cut within its last page, also with --force", function* () {
+    const { folder, path, restore } = yield* installation
+    yield* change(path, ...Array.from({ length: 40 }, (_, index) => paid(3 + index)).flat())
+    yield* change(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    const bytes = statSync(path).size
+    copyFileSync(path, join(folder, "copy.db"))
+    truncateSync(join(folder, "copy.db"), bytes - 1)
+    expect((yield* Effect.flip(restore("copy.db", { force: true }))).message).toContain(
+      `cut short: it has ${bytes - 1} of ${bytes} bytes`
+    )
+    expect(yield* payments(path)).toBe(43)
+  })
+
   liveTest("refuses a newer schema by name", function* () {
     const { backUp, path, restore } = yield* installation
     yield* change(path, "INSERT INTO migrations (migration_id, name) VALUES (99, 'later')")
     yield* backUp("a.db")
     expect((yield* Effect.flip(restore("a.db", { force: true }))).message).toContain(
-      "written by a newer tilld 1.2.3 (its schema is 99"
+      `written by a newer tilld, ${packageJson.version} (its schema is 99`
     )
   })
 

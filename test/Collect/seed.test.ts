@@ -5,7 +5,7 @@ import { entropyToMnemonic } from "@scure/bip39"
 import { wordlist } from "@scure/bip39/wordlists/english"
 import { Effect, Either } from "effect"
 import { HDKey, mnemonicToAccount } from "viem/accounts"
-import { checkOutput, writeOutput } from "../../src/Backup/outputFile.ts"
+import { checkOutput, writeOutput } from "../../src/Backup/files.ts"
 import { withAccountKey } from "../../src/Collect/keys.ts"
 import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
 import { readSeed, seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
@@ -238,8 +238,8 @@ liveTest("a file that cannot be written is refused before the work for it", func
   const cases = [
     ["", "The output file has no name: was a variable not set?"],
     [folder, `${folder} is a folder: name a file in it`],
-    [join(folder, "none", "plan.json"), `Nothing can be written in ${join(folder, "none")}: it does not exist`],
-    [join(folder, "there", "plan.json"), `Nothing can be written in ${join(folder, "there")}: it is not a folder`]
+    [join(folder, "none", "plan.json"), `Nothing can be written in ${join(folder, "none")} (ENOENT`],
+    [join(folder, "there", "plan.json"), `Nothing can be written in ${join(folder, "there")} (ENOTDIR`]
   ] as const
   for (const [path, said] of cases) expect(yield* refusal(checkOutput(path, true))).toContain(said)
   expect(yield* refusal(checkOutput(join(folder, "there"), false))).toContain("exists already")

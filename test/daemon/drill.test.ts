@@ -26,11 +26,8 @@ liveTest(
 
     const first = yield* serve(home, undefined, anHourAgo)
     const kept = yield* Effect.replicateEffect(first.create({ ...usdc, expiresIn: 7_200 }), 3)
-    const made = yield* tilldJson<{ manifest: { rows: Record<string, number>; wallets: ReadonlyArray<object> } }>(
-      ["backup", file, ...config],
-      { env: anHourAgo }
-    )
-    expect(made.manifest).toMatchObject({ rows: { payments: 3 }, wallets: [{ highestIndex: 2 }] })
+    const made = yield* tilldJson<{ payments: number; madeAt: string }>(["backup", file, ...config], { env: anHourAgo })
+    expect(made).toMatchObject({ payments: 3 })
     yield* first.end("SIGTERM")
 
     const second = yield* serve(home, first.key)
@@ -52,7 +49,7 @@ liveTest(
     const env = { XDG_CACHE_HOME: elsewhere }
     const restored = yield* tilldJson<Restored>(["restore", file, ...config], { env })
     expect(restored).toMatchObject({
-      hasManifest: true,
+      madeAt: made.madeAt,
       masterKey: "it opens the backup's secrets",
       kept: null,
       lost: null,
