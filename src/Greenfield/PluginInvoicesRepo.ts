@@ -64,11 +64,13 @@ export const setMetadata = (id: InvoiceId, asked: Asked) =>
     id
   ])
 
-/** Invoices of which a transfer may have become certain without a change of their payment. */
+/** Invoices of which a transfer may have become certain without a change of their payment, newest first: some never do. */
 export const awaiting = (db: Db, limit: number) =>
-  allValues<InvoiceId>(db, "SELECT invoice_id FROM plugin_invoices WHERE awaiting = 1 ORDER BY created_at LIMIT ?", [
-    limit
-  ])
+  allValues<InvoiceId>(
+    db,
+    "SELECT invoice_id FROM plugin_invoices WHERE awaiting = 1 ORDER BY created_at DESC LIMIT ?",
+    [limit]
+  )
 
 export interface Filter {
   readonly orderIds: ReadonlyArray<string>

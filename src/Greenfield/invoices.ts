@@ -10,6 +10,7 @@ import { chosenBy, type InvoiceWithPayments, type Language, languages, type Paym
 import { decimalsOfPayment, type Payment } from "../Domain/Payment.ts"
 import { Outbox } from "../Events/Outbox.ts"
 import { paymentObject } from "../Events/paymentObject.ts"
+import { betweenParts } from "../Http/parts.ts"
 import { invoiceRefusal } from "../Invoices/Http.ts"
 import { choicesIn, Invoices } from "../Invoices.ts"
 import { inexact } from "../lib/Json.ts"
@@ -184,6 +185,7 @@ export const invoiceOperations = Effect.gen(function* () {
     return yield* Effect.forEach(
       ids,
       Effect.fnUntraced(function* (id) {
+        yield* betweenParts
         const read = yield* readInvoice(reader, settings, id)
         if (read === undefined) return yield* Effect.dieMessage(`there is no invoice ${id}`)
         return { ...view(read), ...(isWithMethods ? { paymentMethods: yield* methodsOf(read) } : {}) }

@@ -70,7 +70,10 @@ export const pluginOperation = (
   run: (asking: Asking<unknown>) => Answered
 ): PluginOperation => ({ method, path, permission, takesBody: false, run })
 
-/** An operation whose body a schema decodes: fields that it does not name are ignored at every level. */
+/**
+ * An operation whose body a schema decodes: fields that it does not name are ignored at every level. Only the first problem is
+ * told: a long list of wrong values would take the event loop.
+ */
 export const withBody = <A, I>(
   method: PluginOperation["method"],
   path: string,
@@ -78,7 +81,7 @@ export const withBody = <A, I>(
   schema: Schema.Schema<A, I>,
   run: (asking: Asking<A>) => Answered
 ): PluginOperation => {
-  const decode = Schema.decodeUnknownEither(schema, { errors: "all" })
+  const decode = Schema.decodeUnknownEither(schema)
   const decoded = (asking: Asking<unknown>): Answered =>
     Either.match(decode(withoutNulls(asking.body)), {
       onLeft: (error) => invalid(fieldProblemsOf([foundBy(error, { kind: "field", known: [] }, 0)])),

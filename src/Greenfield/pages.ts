@@ -2,19 +2,13 @@
 import { Effect } from "effect"
 import { pageOfInvoice } from "../Domain/Invoice.ts"
 import { assets } from "../Pages/assets.ts"
-import { errorPage } from "../Pages/reply.tsx"
+import { errorPage, seeOther } from "../Pages/reply.tsx"
 import type { PageRoom } from "../Pages.ts"
 import * as Invoices from "../Payments/InvoicesRepo.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql.ts"
 import * as Repo from "./PluginInvoicesRepo.ts"
 import { refundPage } from "./RefundPage.tsx"
-
-const seeOther = (location: string) => ({
-  status: 303,
-  headers: { location, "cache-control": "no-store", "referrer-policy": "no-referrer" },
-  text: ""
-})
 
 /** `/i/ID`, `/i/ID/METHOD`, `/invoice?id=ID`: the checkout, for whoever has the id; `/invoices/ID`: for staff. */
 const idOf = (path: string, search: string): string =>

@@ -8,8 +8,7 @@ import type { Invoice, InvoiceWithPayments } from "../Domain/Invoice.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import type { ShownReceipt } from "../Domain/Receipt.ts"
 
-export const invoiceStatuses = ["New", "Processing", "Settled", "Expired", "Invalid"] as const
-export type PluginStatus = (typeof invoiceStatuses)[number]
+export type PluginStatus = "New" | "Processing" | "Settled" | "Expired" | "Invalid"
 export type AdditionalStatus = "None" | "PaidPartial" | "PaidOver" | "PaidLate" | "Marked" | "Invalid"
 
 /** What came for a payment. */

@@ -164,6 +164,19 @@ liveSuite(app, "invoices of shop plugins", (test) => {
       ...{ amount: "19.9", currency: "USDC" }
     })
   })
+  test("metadata that is changed counts towards the quota", function* () {
+    const account = yield* (yield* TestApi).newAccount("Small")
+    const { ofStore } = yield* plugin(undefined, "test", account)
+    const ids = yield* Effect.replicateEffect(
+      Effect.map(ofStore("POST", "invoices", order), ({ body }) => body.id),
+      8
+    )
+    yield* execute("UPDATE accounts SET quota_bytes = 100000 WHERE id = ?", [account])
+    const metadata = { text: "x".repeat(15_000) }
+    const answers = yield* Effect.forEach(ids, (id) => ofStore("PUT", `invoices/${id}`, { metadata }))
+    expect(answers.map(({ status }) => status)).toContain(507)
+    expect(answers[0]?.status).toBe(200)
+  })
   test("refusals are lists of fields, or one error with a code", function* () {
     const { api, call, ofStore } = yield* plugin()
     const bad = yield* ofStore("POST", "invoices", { amount: "25.001", currency: "EUR" })
