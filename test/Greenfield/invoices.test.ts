@@ -5,7 +5,7 @@ import { getAddress } from "viem"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates } from "../lib/settings.ts"
-import { execute } from "../lib/store.ts"
+import { execute, rows } from "../lib/store.ts"
 import { startScans } from "../Payments/settling.ts"
 import { mine, nextHead, payEth, plugin, toldOf } from "./shopSystem.ts"
 
@@ -35,8 +35,9 @@ const ethOrder = Effect.gen(function* () {
 liveSuite(app, "invoices of shop plugins", (test) => {
   test("an invoice comes back as it was asked for, with the fields that plugins read unasked", function* () {
     const { ofStore, store } = yield* plugin()
+    const metadata = { ...order.metadata, orderId: "A&i=1/2" }
     const made = yield* ofStore("POST", "invoices", {
-      ...order,
+      ...{ ...order, metadata },
       unknown: { deep: true },
       checkout: {
         paymentMethods: ["USDC_BASE", "LN_BASE"],
@@ -52,13 +53,16 @@ liveSuite(app, "invoices of shop plugins", (test) => {
       200,
       {
         ...{ storeId: store, amount: "25", currency: "EUR", type: "Standard", status: "New", additionalStatus: "None" },
-        ...{ paidAmount: "0", metadata: order.metadata, archived: false, receipt: { enabled: true } },
+        ...{ paidAmount: "0", metadata, archived: false, receipt: { enabled: true } },
         availableStatusesForManualMarking: ["Invalid"],
         checkout: { paymentMethods: ["USDC-BASE"], speedPolicy: "HighSpeed", defaultLanguage: "de-DE" }
       }
     ])
     expect(made.body.expirationTime - made.body.createdTime).toBe(1200)
     expect(made.body.checkoutLink).toBe(`http://127.0.0.1:8080/i/${made.body.id}`)
+    expect(yield* rows("SELECT redirect_url AS url FROM invoices WHERE id = ?", [made.body.id])).toEqual([
+      { url: `https://shop.example/r?o=A%26i%3D1%2F2&i=${made.body.id}` }
+    ])
     const again = yield* ofStore("GET", `invoices/${made.body.id}`)
     expect(again.body).toEqual(made.body)
     const [method, ...others] = (yield* ofStore("GET", `invoices/${made.body.id}/payment-methods`)).body
@@ -99,13 +103,15 @@ liveSuite(app, "invoices of shop plugins", (test) => {
   })
   test("a part, then the rest and too much", function* () {
     const { get, kinds, method, price, state } = yield* ethOrder
-    yield* payEth(method.destination, price / 2n)
+    yield* payEth(method.destination, price / 2n - 1n)
     expect(yield* state).toEqual(["New", "PaidPartial"])
+    // Never more than what came.
+    expect((yield* get).paidAmount).toBe("12.49")
     yield* payEth(method.destination, price)
     expect(yield* state).toEqual(["Processing", "PaidOver"])
     yield* mine
     expect(yield* state).toEqual(["Settled", "PaidOver"])
-    expect((yield* get).paidAmount).toBe("37.5")
+    expect((yield* get).paidAmount).toBe("37.49")
     expect(yield* kinds).toEqual([
       ...["InvoiceCreated", "InvoiceReceivedPayment", "InvoiceReceivedPayment", "InvoiceProcessing"],
       ...["InvoicePaymentSettled", "InvoicePaymentSettled", "InvoiceSettled"]
@@ -194,6 +200,14 @@ liveSuite(app, "invoices of shop plugins", (test) => {
     const nobody = yield* call("GET", "/api/v1/server/info")
     expect([nobody.status, nobody.body.code]).toEqual([401, "unauthenticated"])
     expect((yield* ofStore("GET", "payment-methods/LightningNetwork")).status).toBe(410)
+    const method = yield* ofStore("PATCH", "payment-methods")
+    expect([method.status, method.body.code, method.headers.allow]).toEqual([405, "method-not-allowed", "GET, HEAD"])
+    // Another account's switch counts for nothing.
+    const account = yield* (yield* TestApi).newAccount("Off")
+    const closed = yield* plugin(undefined, "test", account)
+    yield* execute("UPDATE shops SET plugins = NULL WHERE account_id = ?", [account])
+    const own = yield* closed.api("GET", "stores")
+    expect([own.status, own.body.code]).toEqual([404, "not-found"])
     yield* execute("UPDATE shops SET plugins = NULL")
     const off = yield* api("GET", "server/info")
     expect([off.status, off.body.error.code]).toEqual([404, "NOT_FOUND"])

@@ -5,12 +5,14 @@ import { Effect, Layer } from "effect"
 import { getAddress } from "viem"
 import { storeShopChange } from "../../src/Auth/shops.ts"
 import { defaultAccount } from "../../src/Auth.ts"
+import { newRefundId } from "../../src/Domain/Ids.ts"
+import { setRefund } from "../../src/Greenfield/pullPayments.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { visitor } from "../lib/browser.ts"
 import { freePort, listenHere } from "../lib/loopback.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testChain, testRates, testSettings } from "../lib/settings.ts"
-import { rows } from "../lib/store.ts"
+import { inTransaction, rows } from "../lib/store.ts"
 import { startScans } from "../Payments/settling.ts"
 import { mine, nextHead, payEth, plugin } from "./shopSystem.ts"
 
@@ -221,6 +223,8 @@ liveSuite(app, "pages of shop plugins", (test) => {
     const again = yield* call("POST", new URL(pull.viewLink).pathname, { headers, body })
     expect([again.status, again.text.includes(customers)]).toEqual([200, true])
     expect(yield* rows("SELECT 1 FROM refunds")).toHaveLength(1)
+    // Nor does one that was sent at the same moment, and read the page before.
+    expect(yield* inTransaction(setRefund(pull.id, newRefundId()))).toBe(false)
     // All of the order goes back: nothing is left to ask for.
     const more = yield* ofStore("POST", `invoices/${id}/refund`, { refundVariant: "Fiat" })
     expect([more.status, more.body[0].path]).toEqual([422, "amount"])

@@ -272,10 +272,12 @@ liveSuite(portalApp, "connecting a shop", (test, it) => {
     expect((yield* viewer.get(page)).status).toBe(403)
     expect(yield* countKeys).toEqual(before)
     expect(yield* shopRow(account)).toEqual([])
-    // The id of another account's key rolls nothing.
-    const [theirs] = yield* rows<{ id: string }>("SELECT id FROM api_keys WHERE account_id = ?", [other.account])
-    const taken = yield* admin.post(page, { id: theirs?.id ?? "", plugins: "on" })
-    expect([taken.status, taken.text.includes("svc_test")]).toEqual([422, false])
+    // The id of another account's key rolls nothing, nor that of another kind of key.
+    for (const of of [other.account, account]) {
+      const [theirs] = yield* rows<{ id: string }>("SELECT id FROM api_keys WHERE account_id = ?", [of])
+      const taken = yield* admin.post(page, { id: theirs?.id ?? "", plugins: "on" })
+      expect([taken.status, taken.text.includes("svc_test")]).toEqual([422, false])
+    }
     expect(yield* countKeys).toEqual(before)
   })
 

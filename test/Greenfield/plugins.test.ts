@@ -412,6 +412,7 @@ liveSuite(app, "shop plugins", (test) => {
       for (const [j, other] of stores.entries()) {
         const [own, notFound] = i === j ? [200, undefined] : [404, true]
         const { hook, invoice } = made[j] ?? { hook: "", invoice: "" }
+        expect((yield* ofStore("GET", `invoices?textSearch=${invoice}`)).body).toHaveLength(i === j ? 1 : 0)
         for (const path of [`invoices/${invoice}`, `webhooks/${hook}`]) {
           const answer = yield* api("GET", path)
           expect([answer.status, notFound && answer.body.code.endsWith("-not-found")]).toEqual([own, notFound])

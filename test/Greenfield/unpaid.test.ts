@@ -1,7 +1,9 @@
 // Invoices of shop plugins that no one pays, or whose money a reorg takes: in process, against a real store.
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { awaiting } from "../../src/Greenfield/PluginInvoicesRepo.ts"
 import { Invoices } from "../../src/Invoices.ts"
+import { Reader } from "../../src/Sql.ts"
 import { testApp } from "../lib/api.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { testRates } from "../lib/settings.ts"
@@ -64,5 +66,13 @@ liveSuite(testApp({ rates: testRates({ ETH: "2500", USDC: "1" }) }), "an invoice
     expect(yield* state).toEqual(["Expired", "None"])
     expect(yield* kinds).toEqual(["InvoiceCreated", "InvoiceExpired"])
     expect((yield* toldOf(id)).at(-1)).toMatchObject({ partiallyPaid: false })
+  })
+
+  test("is looked at before older ones where its late money is not certain: that of some never is", function* () {
+    const ids = [(yield* order).id, (yield* order).id]
+    for (const [i, id] of ids.entries()) {
+      yield* execute("UPDATE plugin_invoices SET awaiting = 1, created_at = ? WHERE invoice_id = ?", [i, id])
+    }
+    expect(yield* awaiting(yield* Reader, 1)).toEqual([ids[1]])
   })
 })
