@@ -17,8 +17,11 @@ import { type Dialect, makeRespond, type Respond } from "./Http/respond.ts"
 import type { WithoutKey } from "./Http/withoutKey.ts"
 import { anyRow, Reader } from "./Sql.ts"
 
-/** A key of the own API, or of an account that has not turned plugins on. */
-const nothingHere = refusal("NOT_FOUND", { code: "not-found" }, "Turn plugins on: tilld accounts shop --plugins on.")
+const notFound = (message: string) => Either.left(refusal("NOT_FOUND", { code: "not-found" }, message))
+const isOff = notFound("Turn plugins on: tilld accounts shop --plugins on.")
+const isOwn = notFound(
+  "This is a key of tilld's own API: connect the shop by its button, or make a plugin's key in the portal."
+)
 
 /** Answers the requests below `/api/v1`. While no account has turned plugins on, `own` answers: there is no such path. */
 export const makeGreenfield = Effect.fnUntraced(function* (
@@ -38,10 +41,8 @@ export const makeGreenfield = Effect.fnUntraced(function* (
     keyOf: ({ headers }) => presentedKey(headers),
     admit: (key) =>
       isPluginKey(key)
-        ? Effect.flatMap(shopOf(reader, key.account), ({ plugins }) =>
-            plugins === "on" ? Either.right(key) : Either.left(nothingHere)
-          )
-        : Either.left(nothingHere),
+        ? Effect.flatMap(shopOf(reader, key.account), ({ plugins }) => (plugins === "on" ? Either.right(key) : isOff))
+        : isOwn,
     errorReply: pluginErrorReply
   }
   const answer = yield* makeRespond(routerOf(operations), observe, withoutKey, undefined, note, dialect)

@@ -24,7 +24,9 @@ export const CurrencyField = must("be a currency such as EUR", Schema.String.pip
 export const MetadataField = must("be an object", Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 
 const Checkout = Schema.Struct({
-  paymentMethods: maybe(must("be a list of payment methods", Schema.Array(Schema.String).pipe(Schema.maxItems(100)))),
+  paymentMethods: maybe(
+    must("be a list of at most 100 payment methods", Schema.Array(Schema.String).pipe(Schema.maxItems(100)))
+  ),
   expirationMinutes: maybe(must("be a number from 1 to 1440", Schema.Number.pipe(Schema.between(1, 1_440)))),
   redirectURL: maybe(must("be a URL", Schema.String)),
   defaultLanguage: maybe(must("be a language", Schema.String.pipe(Schema.maxLength(35)))),

@@ -58,11 +58,17 @@ const among = (offered: ReadonlyArray<PaymentChoice>, asked: ReadonlyArray<strin
   return ids.size === 0 ? offered : offered.filter((choice) => ids.has(choice.toLowerCase()))
 }
 
-/** Where the customer goes after paying: plugins name the invoice and the order in it. */
-const redirectOf = (url: string | undefined, id: InvoiceId, orderId: string | null): string | undefined =>
-  url?.replace(/(?:\{|%7B)(InvoiceId|OrderId)(?:\}|%7D)/gi, (_, name: string) =>
-    encodeURIComponent(name.toLowerCase() === "invoiceid" ? id : (orderId ?? ""))
-  )
+/** Where the customer goes after paying: plugins name the invoice and the order in it, but for its origin. */
+const redirectOf = (url: string | undefined, id: InvoiceId, orderId: string | null): string | undefined => {
+  if (url === undefined) return undefined
+  const origin = /^[a-z]{1,5}:\/\/[^/?#]*/i.exec(url)?.[0] ?? ""
+  const rest = url
+    .slice(origin.length)
+    .replace(/(?:\{|%7B)(InvoiceId|OrderId)(?:\}|%7D)/gi, (_, name: string) =>
+      encodeURIComponent(name.toLowerCase() === "invoiceid" ? id : (orderId ?? ""))
+    )
+  return origin + rest
+}
 
 /** Fields by which the own API names what is wrong, as plugins know them. */
 const fieldNames: Readonly<Record<string, string>> = {

@@ -54,17 +54,19 @@ export const messagesOf = (told: Told | undefined, now: PluginStanding): Readonl
   const late = lateIn(told, now)
   const ofTransfer = (kind: PluginEventKind) => (transfer: PluginTransfer) =>
     ({ kind, transfer, flags: { afterExpiration: late.includes(transfer.id) } }) as const
-  const listed = (told?.count ?? 0) < mostOfTransfers ? transfers : []
-  const received = listed.filter(({ id }) => known[id] === undefined)
-  const settled = listed.filter((one) => one.status === "Settled" && known[one.id] !== "Settled")
+  const received = transfers.filter(({ id }) => known[id] === undefined).map(ofTransfer("InvoiceReceivedPayment"))
+  const settled = transfers
+    .filter((one) => one.status === "Settled" && known[one.id] !== "Settled")
+    .map(ofTransfer("InvoicePaymentSettled"))
+  const room = Math.max(0, mostOfTransfers - (told?.count ?? 0))
   const isNew = told !== undefined && status !== told.status
   // A payment can be confirmed by the scan that sees it: a shop makes its order at the message before the last.
   const isSkipped = isNew && status === "Settled" && additional !== "Marked" && told.status === "New"
   return [
     ...(told === undefined ? [{ kind: "InvoiceCreated", flags: {} } as const] : []),
-    ...received.map(ofTransfer("InvoiceReceivedPayment")),
+    ...received.slice(0, room),
     ...(isSkipped ? ofStatus({ ...now, status: "Processing" }) : []),
-    ...settled.map(ofTransfer("InvoicePaymentSettled")),
+    ...settled.slice(0, Math.max(0, room - received.length)),
     ...(isNew ? ofStatus(now) : [])
   ]
 }

@@ -58,9 +58,8 @@ const transfersOf = (payment: Payment, { receipts }: Money, needed: number): Rea
     })
 }
 
-/** What is paid of the payment, base units. */
-export const paidOf = ({ transfers }: Pick<PluginStanding, "transfers">): bigint =>
-  sum(transfers.map(({ amount }) => amount))
+/** What came for the shown payment, base units, late or uncertain money too. `transfers` has the newest ones alone. */
+export const paidOf = ({ payment }: Pick<PluginStanding, "payment">): bigint => payment?.received ?? 0n
 
 /** Whether a person decided that it is paid: the money by itself had not been enough, or not in time. */
 const isAccepted = (payment: Payment, { exceptions }: Money): boolean =>
@@ -69,9 +68,12 @@ const isAccepted = (payment: Payment, { exceptions }: Money): boolean =>
 
 const unpaid = (payment: Payment | undefined, transfers: ReadonlyArray<PluginTransfer>): AdditionalStatus => {
   if (payment === undefined || transfers.length === 0) return "None"
-  // Shops ship for late money by default: it must be certain.
-  const certain = transfers.filter(({ status }) => status === "Settled")
-  return paidOf({ transfers: certain }) >= required(payment) ? "PaidLate" : "PaidPartial"
+  // Shops ship for late money by default: it must be certain. What is not is the newest.
+  const uncertain = transfers.filter(({ status }) => status === "Processing")
+  const isCertain = uncertain.length < transfers.length
+  return isCertain && payment.received - sum(uncertain.map(({ amount }) => amount)) >= required(payment)
+    ? "PaidLate"
+    : "PaidPartial"
 }
 
 type Said = readonly [PluginStatus, AdditionalStatus]
@@ -82,7 +84,7 @@ const said = (
   transfers: ReadonlyArray<PluginTransfer>,
   money: Money
 ): Said => {
-  const paid = paidOf({ transfers })
+  const paid = paidOf({ payment })
   const surplus: AdditionalStatus = payment !== undefined && paid > payment.amount ? "PaidOver" : "None"
   switch (status) {
     case "open":

@@ -32,7 +32,11 @@ export class SeveralPayments extends Schema.TaggedError<SeveralPayments>()("Seve
 }) {}
 
 const noPayment = (id: string) =>
-  new NotFound({ message: `There is no payment ${id}: tilld payments list and exceptions show the ids` })
+  new NotFound({
+    message: id.startsWith("inv_")
+      ? `No payment is chosen for ${id} yet, or there is no such invoice: open its page and choose, or see tilld invoices list`
+      : `There is no payment ${id}: tilld payments list and exceptions show the ids`
+  })
 
 export const listPayments = operation({
   name: "payments list",

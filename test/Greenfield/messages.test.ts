@@ -63,7 +63,7 @@ describe("messages of an invoice", () => {
       { status: "Processing", additional: "None", transfers: many },
       { status: "Settled", additional: "None", transfers: many.map((one) => ({ ...one, status: "Settled" })) }
     )
-    expect(messages.map(({ length }) => length)).toEqual([1, 45, 1, 1])
+    expect(messages.map(({ length }) => length)).toEqual([1, 39, 1, 1])
   })
   it("what a reorg takes back is told again once it is mined again, and nothing before", () => {
     const seen = { status: "Processing", additional: "None", transfers: [transfer("a", "Processing")] } as const

@@ -20,8 +20,17 @@ const received = (kind: ReceiptKind, amount: string, confirmations: number): Sho
 })
 
 const additionalOf = (...receipts: ReadonlyArray<ShownReceipt>) => {
+  const own = receipts.filter(({ chain, currency, kind }) => `${kind} ${currency} ${chain}` !== "wrong_token ETH base")
+  return additionalWhere(
+    own.reduce((sum, { amount }) => sum + BigInt(amount), 0n),
+    receipts
+  )
+}
+
+/** @param came all that the ledger has; the receipts are the newest of it */
+const additionalWhere = (came: bigint, receipts: ReadonlyArray<ShownReceipt>) => {
   const standing = pluginStandingOf(
-    { invoice, payments: [payment] },
+    { invoice, payments: [{ ...payment, received: came }] },
     () => ({ receipts, exceptions: [] }),
     () => needed
   )
@@ -42,6 +51,13 @@ describe("an expired invoice of a shop plugin", () => {
       ["Settled", "Settled"]
     ])
     expect(additionalOf(part, received("late", "60", needed))).toEqual(["Expired", "PaidLate", ["Settled", "Settled"]])
+  })
+  it("more transfers than are listed are all counted", () => {
+    const newest = Array.from({ length: 100 }, () => received("late", "0", needed))
+    expect(additionalWhere(100n, newest).slice(0, 2)).toEqual(["Expired", "PaidLate"])
+    // What is not certain may be older than what is listed.
+    const uncertain = newest.map((one) => ({ ...one, confirmations: 0 }))
+    expect(additionalWhere(100n, uncertain).slice(0, 2)).toEqual(["Expired", "PaidPartial"])
   })
   it("money of another token, or from before, pays for nothing", () => {
     expect(additionalOf(received("wrong_token", "100", needed))).toEqual(["Expired", "None", []])
