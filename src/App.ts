@@ -75,24 +75,3 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provide(Telemetry.exportLayer(settings.telemetry)),
     Layer.provide(Telemetry.loggingLayer(settings.log, isJournal(env)))
   )
-
-/**
- * Services for sending a webhook, or changing an endpoint, without a daemon. The caller holds the instance lock of the
- * database.
- */
-export const sendingLayer = Webhooks.layer.pipe(
-  Layer.provideMerge(Layer.mergeAll(DeliveryClient.layer, SigningKeys.layer)),
-  Layer.provide(TargetGuard.layer),
-  Layer.provide(Resolver.layer)
-)
-
-/** Services for repairing a chain's ledger without a daemon. The caller holds the instance lock of the database. */
-export const repairLayer = (settings: SettingsShape) =>
-  Chains.layer.pipe(
-    Layer.provideMerge(Networks.layer),
-    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Tokens.layer, Rpc.layer)),
-    Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
-    Layer.provide(pluginEventsLayer),
-    Layer.provideMerge(Sql.layer(settings.database.path)),
-    Layer.provideMerge(Layer.succeed(Settings, settings))
-  )

@@ -79,7 +79,7 @@ export const workers = Effect.gen(function* () {
 /** Another process has held the database for longer than a start waits. A later start may succeed. */
 class DatabaseHeld extends Data.TaggedError("DatabaseHeld")<{ readonly message: string }> {}
 
-/** Waits for a daemon that is stopping, and for commands, which hold the lock while they work without a daemon. */
+/** Waits for a daemon that is stopping, and for a command that works without one, such as a restore. */
 const lock = (path: string) =>
   InstanceLock.acquire(path, "serve").pipe(
     retryPatiently((error) => error._tag === "InstanceLocked"),

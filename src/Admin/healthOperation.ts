@@ -5,11 +5,10 @@ import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
 
 const Reason = Schema.Struct({ name: Schema.String, reason: Schema.String })
 
-/** The daemon's own health, which `tilld doctor` cannot see from outside. Only a daemon carries it out. */
+/** The daemon's own health, which `tilld doctor` cannot see from outside. */
 export const readHealth = operation({
   name: "health",
   summary: "How the daemon is: its version, and what is wrong with its chains and workers",
-  needs: "daemon",
   input: {},
   output: Schema.Struct({
     version: Schema.String,

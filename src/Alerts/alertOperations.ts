@@ -21,7 +21,6 @@ const whereOn = Effect.gen(function* () {
 export const listAlerts = operation({
   name: "alerts list",
   summary: "List the open alerts that were sent to the operator",
-  needs: "store",
   input: {},
   output: Schema.Struct({
     open: Schema.Array(
@@ -43,7 +42,6 @@ export const listAlerts = operation({
 export const showAlertSecret = operation({
   name: "alerts secret",
   summary: "Print the secret that signs messages to alerts.url",
-  needs: "secrets",
   input: {},
   output: Schema.Struct({ secret: Schema.String }),
   refusals: [],
@@ -57,7 +55,6 @@ export const showAlertSecret = operation({
 export const testAlert = operation({
   name: "alerts test",
   summary: "Send a test message to alerts.url; exit 1 unless it answers with 2xx",
-  needs: "secrets",
   input: {},
   output: Schema.Struct({
     id: Schema.String,

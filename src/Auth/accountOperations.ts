@@ -84,7 +84,6 @@ export const listAccounts = operation({
   name: "accounts list",
   summary:
     "Show all accounts, whether each uses its own wallets or shares the configuration's, what it has stored of its quota, and its rate limits",
-  needs: "store",
   input: pageFields("accounts", 100),
   output: Schema.Array(ListedAccount),
   refusals: [NotFound],
@@ -123,7 +122,6 @@ const Quota = must(
 export const changeAccount = operation({
   name: "accounts change",
   summary: "Change an account's quota or its rate limits. In force once this returns",
-  needs: "store",
   input: {
     id: withFlag(must(accountRule, AccountId), {
       about: "As tilld accounts list shows it: acct_…, or default",
@@ -199,8 +197,6 @@ const walletsOf = ({ liveXpub: live, testXpub: test }: GivenWallets) => ({ live,
 export const createAccount = operation({
   name: "accounts create",
   summary: "Make an account, which owns keys, payments and webhooks, and print its id",
-  needs: "secrets",
-  makesDatabase: true,
   input: {
     id: otherwise(
       must("be the id of a new account, acct_ and 22 random characters, or absent", NewAccountId),

@@ -171,8 +171,6 @@ const permissionsOf = ({ permissions: some = permissions, pluginPermissions }: G
 export const createKey = operation({
   name: "keys create",
   summary: "Make an API key and print it, once",
-  needs: "store",
-  makesDatabase: true,
   input: {
     id: NewKeyId,
     mode: ModeField,
@@ -216,7 +214,6 @@ export const createKey = operation({
 export const listKeys = operation({
   name: "keys list",
   summary: "List all keys, revoked and expired ones included",
-  needs: "store",
   input: pageFields("keys", 100),
   output: Schema.Array(Key),
   refusals: [NotFound],
@@ -231,7 +228,6 @@ export const rollKey = operation({
   name: "keys roll",
   summary:
     "Make a key like this one, print it, once, and end this one after an overlap. If it expires, the new one lasts as long as it was made for",
-  needs: "store",
   input: {
     id,
     to: NewKeyId,
@@ -255,7 +251,6 @@ export const rollKey = operation({
 export const changeKey = operation({
   name: "keys change",
   summary: "Change where a key may be used from, the whole list, or its limits. In force once this returns",
-  needs: "store",
   input: { id, ...terms },
   check: ({ ips, perHour, perMinute }) =>
     ips === undefined && perHour === undefined && perMinute === undefined
@@ -273,7 +268,6 @@ export const changeKey = operation({
 export const revokeKey = operation({
   name: "keys revoke",
   summary: "Revoke a key: requests with it are refused once this returns",
-  needs: "store",
   input: { id },
   output: Key,
   refusals: [NotFound],

@@ -24,7 +24,6 @@ export const makeLoginLink = operation({
   name: "login",
   summary:
     "Print a one-time link that signs a person in to the portal. The same name, role and account are the same person",
-  needs: "store",
   input: {
     account: withFlag(maybe(must(accountRule, AccountId)), {
       about: "The account that the person administers or views; without it the person is an operator",

@@ -36,7 +36,6 @@ const word = <const Word extends string>(only: Word) =>
 export const showShop = operation({
   name: "accounts shop show",
   summary: "Show how an account's checkout looks and its portal counts",
-  needs: "store",
   input: { account: AccountField },
   output: Shop,
   refusals: [UnknownAccount],
@@ -50,7 +49,6 @@ export const showShop = operation({
 export const changeShop = operation({
   name: "accounts shop",
   summary: "Change how an account's checkout looks and its portal counts",
-  needs: "store",
   input: {
     account: AccountField,
     name: part("be 1 to 60 printable characters", ShopName, { about: "What the shop is called" }),

@@ -49,7 +49,6 @@ export const showLedger = operation({
   name: "ledger",
   summary:
     "Show the ledger, newest first: what came, went back, was collected and paid for gas, with its worth of then",
-  needs: "store",
   input: {
     account: withFlag(maybe(AccountId), {
       about: "Only of this account; otherwise of all, one after another, and then what is of none",

@@ -44,7 +44,6 @@ const BlockNumber = must("be the number of a block", Schema.Int.pipe(Schema.nonN
 export const rescanBlocks = operation({
   name: "rescan",
   summary: "Read blocks again, and store what is missing; what is there stays as it is",
-  needs: "chains",
   input: {
     chain: ChainField,
     mode: ModeField,
@@ -79,7 +78,6 @@ const Credit = Schema.Struct({
 export const claimTransaction = operation({
   name: "claim",
   summary: "Count the money of one transaction that was missed, or say why it pays no address of this tilld",
-  needs: "chains",
   input: {
     chain: ChainField,
     mode: ModeField,
@@ -111,7 +109,6 @@ export const claimTransaction = operation({
 export const listTokens = operation({
   name: "tokens",
   summary: "Show the tokens of each configured network, with their decimals",
-  needs: "store",
   input: {},
   output: Schema.Array(
     Schema.Struct({

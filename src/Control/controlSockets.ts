@@ -38,9 +38,7 @@ interface ControlSocket {
   readonly access: Access
 }
 
-const byPath: ReadonlyMap<string, AnyOperation<ControlServices>> = new Map(
-  allOperations.map((each) => [operationPath(each), each as AnyOperation<ControlServices>])
-)
+const byPath = new Map(allOperations.map((each) => [operationPath(each), each]))
 
 /** Texts of a form or a query that stand for other JSON: `none` for null. */
 const wordsIn = (flag: Flag | undefined) => (flag?.words === undefined ? {} : { words: flag.words })

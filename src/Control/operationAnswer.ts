@@ -1,4 +1,4 @@
-/** Carries out operations for the control socket, and for commands without a daemon. `operationResult.ts` reads the answers. */
+/** Carries out operations for the control sockets. `operationResult.ts` reads the answers. */
 import { Cause, Effect, Either, Exit, Option, Schema } from "effect"
 import { invalid, statusOf } from "../Domain/ApiError.ts"
 import { type Actor, carryOut } from "../Operations/auditLog.ts"

@@ -10,6 +10,9 @@ export class ControlUnusable extends Data.TaggedError("ControlUnusable")<{
   readonly isDenied?: boolean
 }> {}
 
+/** No daemon listens where a command asks. Nothing was done. */
+export class DaemonAbsent extends Data.TaggedError("DaemonAbsent")<{ readonly message: string }> {}
+
 /** The daemon received the request and did not answer. The request may have been carried out. */
 export class DaemonSilent extends Data.TaggedError("DaemonSilent")<{
   /** What it did instead. */

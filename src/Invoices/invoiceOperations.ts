@@ -35,7 +35,6 @@ const InvoiceField = withFlag(Schema.String, {
 export const listInvoices = operation({
   name: "invoices list",
   summary: "Show invoices, newest first",
-  needs: "store",
   input: {
     account: AccountField,
     mode: SomeMode,
@@ -72,7 +71,6 @@ export const listInvoices = operation({
 export const showInvoice = operation({
   name: "invoices show",
   summary: "Show an invoice with the payments of its choices",
-  needs: "store",
   input: { id: InvoiceField },
   output: OperatorInvoice,
   refusals: [NotFound],
@@ -89,7 +87,6 @@ export const showInvoice = operation({
 export const cancelOpenInvoice = operation({
   name: "invoices cancel",
   summary: "End an open invoice and its open payment now. What came for that, or still comes, is an exception",
-  needs: "store",
   input: { id: InvoiceField },
   output: OperatorInvoice,
   refusals: [NotFound, InvoiceNotOpen],

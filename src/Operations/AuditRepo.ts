@@ -2,7 +2,7 @@ import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId, ApiKeyId, PersonId } from "../Domain/Ids.ts"
 import { allRows, anyRow, type Db, execute } from "../Sql.ts"
 
-/** How an act came in: over the control socket, by a command without a daemon, with an API key, or from the portal. */
+/** How an act came in: over the control socket, by a command that needs no daemon, with an API key, or from the portal. */
 export type Via = "socket" | "direct" | "api" | "portal"
 
 /** A row of the audit log. */

@@ -24,7 +24,6 @@ export type AuditedActJson = typeof AuditedAct.Encoded
 export const listAudit = operation({
   name: "audit",
   summary: "Show who administered what, newest first. A claimed name is the user's own word",
-  needs: "store",
   input: {
     since: withFlag(maybe(MomentField), {
       about: "Of this time or later: 2026-01-31T12:00:00Z, 2026-01-31, or 24h for so long ago",

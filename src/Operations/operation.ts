@@ -1,8 +1,8 @@
 /**
  * Operations: the actions and queries of operators, each described once, beside its service. An operation has the name
  * of its command, which is also the request on the control socket and the act in the audit log; the schemas of its
- * input and output; its refusals; and how it is carried out. The socket, a command without a daemon, the command line
- * and the portal's forms only decode the input and render the output.
+ * input and output; its refusals; and how it is carried out. The socket, the command line and the portal's forms only
+ * decode the input and render the output.
  *
  * A command loads the descriptions alone: `run` imports what it needs when it is called.
  */
@@ -15,12 +15,6 @@ import type { Act, Actor, Note } from "./auditLog.ts"
 /** `read`: changes nothing, sends nothing, reveals no secret. Every other operation administers and is in the audit log. */
 export type Access = "read" | "administer"
 
-/**
- * The requirements of an operation: the store; also the master key; the chains; the webhook sender; a running daemon.
- * Without a daemon, a command starts these parts of it.
- */
-export type Needs = "store" | "secrets" | "chains" | "sending" | "daemon"
-
 /** The caller of an operation. */
 export interface Caller {
   readonly actor: Actor
@@ -32,13 +26,10 @@ type Failures = ReadonlyArray<Schema.Schema.AnyNoContext & { readonly _tag: stri
 type FailureOf<Refusals extends Failures> = Schema.Schema.Type<Refusals[number]> | StoreUnavailable
 
 /** The description of an operation: what it takes, gives and refuses, and how it is carried out. */
-interface Described<In, Out, E, R, N extends Needs> {
+interface Described<In, Out, E, R> {
   readonly name: string
   /** What it does, a sentence without its full stop. */
   readonly summary: string
-  readonly needs: N
-  /** Creates a missing database: an operator may run it before the first start of the daemon. */
-  readonly makesDatabase?: true
   /** Problems of an input whose fields are each valid. */
   readonly check?: (input: In) => string | undefined
   /** The detail for the audit log, never a secret. Absent: the operation only reads. */
@@ -50,8 +41,7 @@ interface Described<In, Out, E, R, N extends Needs> {
 }
 
 /** An operation for its entry points. `In` and `Out` are decoded, `InJson` and `OutJson` are JSON; `E` is its error. */
-export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Needs>
-  extends Described<In, Out, E, R, N> {
+export interface Operation<In, InJson, Out, OutJson, E, R> extends Described<In, Out, E, R> {
   readonly access: Access
   readonly fields: Schema.Struct.Fields
   readonly input: Schema.Schema<In, InJson>
@@ -64,7 +54,7 @@ export interface Operation<In, InJson, Out, OutJson, E, R, N extends Needs = Nee
 
 /** Any operation that needs no more than `R`. */
 // biome-ignore lint/suspicious/noExplicitAny: the types of one operation say nothing about another's
-export type AnyOperation<R = any, N extends Needs = Needs> = Operation<any, any, any, any, any, R, N>
+export type AnyOperation<R = any> = Operation<any, any, any, any, any, R>
 
 /** The input without fields: a struct of none takes any object. */
 const none = Schema.Record({ key: Schema.String, value: Schema.Never.annotations({ message: () => "is not known" }) })
@@ -74,22 +64,15 @@ const none = Schema.Record({ key: Schema.String, value: Schema.Never.annotations
  *
  * @param refusals errors that it fails with, in addition to `StoreUnavailable`. Where it fails, nothing was changed
  */
-export const operation = <
-  Input extends Schema.Struct.Fields,
-  Out,
-  OutJson,
-  const Refusals extends Failures,
-  R,
-  N extends Needs
->({
+export const operation = <Input extends Schema.Struct.Fields, Out, OutJson, const Refusals extends Failures, R>({
   input: fields,
   refusals,
   ...described
-}: Described<Schema.Struct.Type<Input>, Out, FailureOf<Refusals>, R, N> & {
+}: Described<Schema.Struct.Type<Input>, Out, FailureOf<Refusals>, R> & {
   readonly input: Input
   readonly output: Schema.Schema<Out, OutJson>
   readonly refusals: Refusals
-}): Operation<Schema.Struct.Type<Input>, Schema.Struct.Encoded<Input>, Out, OutJson, FailureOf<Refusals>, R, N> => ({
+}): Operation<Schema.Struct.Type<Input>, Schema.Struct.Encoded<Input>, Out, OutJson, FailureOf<Refusals>, R> => ({
   ...described,
   access: described.audit === undefined ? "read" : "administer",
   fields,

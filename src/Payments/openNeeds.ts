@@ -39,7 +39,7 @@ const unmet = (at: string, needs: ReadonlyArray<string>, { chain, mode }: Networ
   at,
   need: needs.join(", and "),
   remedy:
-    "put it back until that is over, or give it up: " +
+    "put it back until that is over, or until you have given it up: " +
     `tilld payments abandon --chain ${chain} --mode ${mode}${token === undefined ? "" : ` --token ${token}`}`
 })
 

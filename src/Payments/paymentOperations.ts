@@ -41,7 +41,6 @@ const noPayment = (id: string) =>
 export const listPayments = operation({
   name: "payments list",
   summary: "Show payments, newest first",
-  needs: "store",
   input: {
     account: AccountField,
     mode: SomeMode,
@@ -94,7 +93,6 @@ const several = (of: string, payments: ReadonlyArray<Payment>) => {
 export const showPayment = operation({
   name: "payments show",
   summary: "Show a payment's history: receipts, exceptions, transitions, events, deliveries and attempts",
-  needs: "store",
   input: {
     of: withFlag(Schema.String, {
       about:
@@ -121,7 +119,6 @@ export const cancelOpenPayment = operation({
   name: "payments cancel",
   summary:
     "End an open payment now. What came for it is an exception, and so is what still comes: its address stays watched",
-  needs: "store",
   input: {
     id: withFlag(Schema.String, {
       about: "The payment, pay_…, as tilld payments list shows it",
@@ -145,7 +142,6 @@ export const abandonPayments = operation({
   name: "payments abandon",
   summary:
     "Let every open payment on a chain, or in a token there, fail, and give up what no second provider has on the chain, so that the configuration can drop it",
-  needs: "store",
   input: {
     chain: ChainField,
     mode: ModeField,

@@ -102,6 +102,10 @@ export const holderOf = (database: string): Partial<Holder> | undefined => {
   return readHolder(`${database}.pid`) ?? (held === true ? {} : undefined)
 }
 
+/** The refusal that `acquire` would have now; undefined where no process holds the lock. */
+export const refusalNow = (database: string): InstanceLocked | undefined =>
+  holderOf(database) && refusal(database, readHolder(`${database}.pid`))
+
 /**
  * Locks the database for this process, until the scope closes or the process dies: an exclusive lock on
  * `<database>.lock`, with the holder's pid and `command` in `<database>.pid` for the error message of others. Fails with

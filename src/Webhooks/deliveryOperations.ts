@@ -81,7 +81,6 @@ const selected = Effect.fnUntraced(function* (
 export const listDeliveries = operation({
   name: "webhooks list",
   summary: "Show deliveries, newest first",
-  needs: "store",
   input: {
     ...range,
     status: withFlag(maybe(SomeFilter), {
@@ -116,7 +115,6 @@ export const listDeliveries = operation({
 export const showDelivery = operation({
   name: "webhooks show",
   summary: "Show a delivery with its attempts",
-  needs: "store",
   input: { id },
   output: OperatorDelivery,
   refusals: [NotFound],
@@ -155,7 +153,6 @@ const Ordered = Schema.Struct({
 export const redeliverOne = operation({
   name: "webhooks redeliver",
   summary: "Send deliveries again: the same id and bytes, in addition to the retries; a success ends these",
-  needs: "store",
   input: { id, to },
   output: Ordered,
   refusals: [NotFound, RedeliveryRefused, QuotaExceeded],
@@ -199,7 +196,6 @@ export const RangePlace = Schema.transform(
 export const redeliverRange = operation({
   name: "webhooks redeliver range",
   summary: "Send one page of a range of deliveries again, oldest first: the next one begins at `next`",
-  needs: "store",
   input: {
     ...range,
     status: withFlag(
@@ -244,7 +240,6 @@ export const redeliverRange = operation({
 export const sendTestDelivery = operation({
   name: "webhooks test",
   summary: "Send an endpoint a signed test that is no webhook event, and show its response",
-  needs: "sending",
   input: {
     endpoint: withFlag(Schema.String, {
       about: "The endpoint, wh_…, of POST /v1/webhooks; not a shop plugin's",

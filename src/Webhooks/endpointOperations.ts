@@ -52,7 +52,6 @@ export type ListedEndpointJson = typeof ListedEndpoint.Encoded
 export const listEndpoints = operation({
   name: "webhooks endpoints",
   summary: "Show the registered endpoints of an account, without their secrets",
-  needs: "store",
   input: { account: AccountField, mode: SomeMode },
   output: Schema.Array(ListedEndpoint),
   refusals: [UnknownAccount],
@@ -78,7 +77,6 @@ const SecretOfOwn = maybe(must(secretRule, SecretText))
 export const registerEndpoint = operation({
   name: "webhooks register",
   summary: "Register an endpoint that gets the events of an account, and print its secret, once",
-  needs: "sending",
   input: {
     /** Drawn by the client, so that a request that is sent twice registers one endpoint. */
     id: otherwise(
@@ -134,7 +132,6 @@ const noEndpoint = (id: string) =>
 export const changeEndpoint = operation({
   name: "webhooks change",
   summary: "Change an endpoint's URL, kinds of events or secret; nothing that is pending is lost",
-  needs: "sending",
   input: {
     id: endpointId,
     url: withFlag(maybe(Schema.String), { about: "Where its events go from now on, those that are pending too" }),
@@ -179,7 +176,6 @@ export const changeEndpoint = operation({
 export const deleteEndpoint = operation({
   name: "webhooks delete",
   summary: "Delete an endpoint; its deliveries that have not arrived are cancelled, and can be sent to another one",
-  needs: "sending",
   input: { id: endpointId },
   /** `cancelled`: deliveries that were cancelled with it. */
   output: Schema.Struct({ id: Schema.String, cancelled: Schema.Int }),

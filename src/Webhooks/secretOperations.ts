@@ -26,7 +26,6 @@ const shown = ({ current, previous }: SecretPair) => ({
 export const showSecret = operation({
   name: "webhooks secret",
   summary: "Print the secret that signs webhooks to payments' webhookUrl",
-  needs: "secrets",
   input: { mode: ModeField, account: AccountField },
   output: Secret,
   refusals: [UnknownAccount, SecretUnreadable],
@@ -41,7 +40,6 @@ export const showSecret = operation({
 export const rotateSecret = operation({
   name: "webhooks secret --rotate",
   summary: "Make a new secret that signs webhooks to payments' webhookUrl",
-  needs: "secrets",
   input: {
     mode: ModeField,
     account: AccountField,

@@ -9,8 +9,8 @@ import { maybe, otherwise, SomeMode } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
 import { jumpAddresses } from "../Payments/addresses/addressOperations.ts"
 import { complain, print, table } from "./Output.ts"
-import { commandOf, commandWith, decoded } from "./operationCommand.ts"
-import { loadSettings, UsageError } from "./options.ts"
+import { askFor, commandWith, decoded } from "./operationCommand.ts"
+import { controlTargetOf, loadSettings, UsageError } from "./options.ts"
 import { allReceived } from "./sweepInputs.ts"
 
 /** Loaded only here: other commands ask no chain by themselves. */
@@ -22,6 +22,9 @@ const collect = Effect.promise(() =>
     import("../Chains/rpc/Rpc.ts")
   ])
 )
+
+/** Loaded only here: it needs the store. */
+const directly = Effect.promise(() => import("./jumpAddresses.ts"))
 
 const usdRule = "be an amount of USD such as 5 or 0.50"
 /** An amount of USD. */
@@ -123,20 +126,32 @@ const unswept = commandWith(
     })
 )
 
-const jump = commandOf(jumpAddresses, {
-  print: (jumped, { by }) =>
-    jumped.length === 0
-      ? `No wallet has been used yet; each begins ${by} further`
-      : table(
-          ["WALLET", "FROM", "NEXT INDEX", "USED BY"],
-          jumped.map(({ from, next, usedBy, wallet }) => [
-            wallet,
-            `${from}`,
-            `${next}`,
-            usedBy.join(", ") || "nobody now"
-          ])
-        )
-})
+/** `tilld addresses jump`: beside a daemon, and without one. */
+const jump = commandWith("jump", jumpAddresses.summary, jumpAddresses.fields, (json, target) =>
+  Effect.gen(function* () {
+    const input = yield* decoded(jumpAddresses, json)
+    const place = yield* controlTargetOf(target)
+    const jumped = yield* Effect.catchTag(
+      askFor(place, jumpAddresses, input),
+      "DaemonAbsent",
+      Effect.fnUntraced(function* (absent) {
+        if ("socket" in place) return yield* absent
+        const { jumpDirectly } = yield* directly
+        return yield* jumpDirectly(place, input)
+      })
+    )
+    if (target.json) return yield* print(JSON.stringify(jumped))
+    const rows = jumped.map(({ from, next, usedBy, wallet }) => [
+      ...[wallet, `${from}`, `${next}`],
+      usedBy.join(", ") || "nobody now"
+    ])
+    yield* print(
+      rows.length === 0
+        ? `No wallet has been used yet; each begins ${input.by} further`
+        : table(["WALLET", "FROM", "NEXT INDEX", "USED BY"], rows)
+    )
+  })
+)
 
 /** `tilld addresses`: what they hold, and their numbering. */
 export const addresses = Command.make("addresses").pipe(

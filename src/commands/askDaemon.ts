@@ -3,8 +3,8 @@ import { Effect, Schedule, Schema } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { NotUnderstood, type OperationAnswer, resultOf } from "../Control/operationResult.ts"
 import {
-  ControlUnusable,
   connect,
+  DaemonAbsent,
   DaemonSilent,
   operationPath,
   post,
@@ -32,16 +32,7 @@ const throughDaemon = Effect.fnUntraced(function* (socket: Socket, operation: An
   return { status: answer.status, body } satisfies OperationAnswer
 })
 
-/** Loaded only where no daemon runs: it needs the store and every service that works on it. */
-const offline = Effect.promise(() => import("./offline.ts"))
-
-/**
- * Retries for 3 seconds: a daemon that starts holds the lock before it listens, and a command holds it while it works
- * without a daemon.
- */
-export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
-
-/** Where a command sends its request: to the daemon of a configuration's database, which need not run, or to a socket. */
+/** Where a command sends its request: to the daemon of a configuration's database, or to a socket. */
 export type ControlTarget = SettingsShape | { readonly socket: string }
 
 /** A connection to the daemon of a database, through the socket that this user may open. Undefined where none runs. */
@@ -58,28 +49,25 @@ const connectTo = ({ control, database }: SettingsShape) =>
     )
   )
 
-/** Asks the daemon of a database, where one runs; undefined where none does. Takes no lock, and starts nothing by itself. */
-export const askRunning = Effect.fn("commands.askRunning")(function* <In, InJson extends object, Out, OutJson, E, R>(
-  place: SettingsShape,
-  operation: Operation<In, InJson, Out, OutJson, E, R>,
-  json: InJson
-) {
-  const socket = yield* connectTo(place)
-  if (socket === undefined) return undefined
-  return yield* resultOf(operation, yield* throughDaemon(socket, operation, json))
-}, Effect.scoped)
+/** Retries for 3 seconds: a daemon that starts holds the lock of its database before it listens. */
+export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
-/** Whether a daemon serves this place. */
-export const isDaemonAt = (place: ControlTarget) =>
-  Effect.scoped(
-    Effect.map("socket" in place ? connect(place.socket) : connectTo(place), (socket) => socket !== undefined)
-  )
+/** Loaded only where nothing listens: it loads SQLite. */
+const instanceLock = Effect.promise(() => import("../Sql/InstanceLock.ts"))
 
-const noDaemonAt = (path: string) =>
-  new ControlUnusable({ message: `No daemon listens at ${path}: start it, or correct TILLD_SOCKET` })
+/** Why nothing listens: a process that does not, or not yet, holds the lock of the database, or no daemon runs. */
+const absentAt = Effect.fnUntraced(function* (place: ControlTarget) {
+  const held = "socket" in place ? undefined : (yield* instanceLock).refusalNow(place.database.path)
+  if (held !== undefined) return yield* held
+  const [path, also] =
+    "socket" in place ? [place.socket, "; or correct TILLD_SOCKET"] : [`${place.database.path}.sock`, ""]
+  return yield* new DaemonAbsent({
+    message: `This command needs a running daemon, and none listens at ${path}: start it with: systemctl start tilld (or tilld serve)${also}`
+  })
+})
 
 /**
- * Has an operation carried out: by the daemon where one runs, otherwise in this process. Fails as it does, and with
+ * Has the daemon carry out an operation. Fails as the operation does, and with `DaemonAbsent`, `InstanceLocked`,
  * `NotUnderstood` (another version), `Forbidden` (read-only socket), `ControlUnusable` or `DaemonSilent`.
  */
 export const ask = Effect.fn("commands.ask")(function* <In, InJson extends object, Out, OutJson, E, R>(
@@ -89,10 +77,7 @@ export const ask = Effect.fn("commands.ask")(function* <In, InJson extends objec
 ) {
   const attempt = Effect.gen(function* () {
     const socket = yield* "socket" in place ? connect(place.socket) : connectTo(place)
-    if (socket !== undefined) return yield* throughDaemon(socket, operation, json)
-    if ("socket" in place) return yield* noDaemonAt(place.socket)
-    const { withoutDaemon } = yield* offline
-    return yield* withoutDaemon(place, operation, json)
+    return yield* socket === undefined ? absentAt(place) : throughDaemon(socket, operation, json)
   }).pipe(Effect.scoped)
   const answer = yield* Effect.retry(attempt, {
     schedule: whileLocked,

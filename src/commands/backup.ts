@@ -3,7 +3,7 @@ import { Effect, Either } from "effect"
 import { readHealth } from "../Admin/healthOperation.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
-import { askRunning } from "./askDaemon.ts"
+import { ask } from "./askDaemon.ts"
 import { complain, print } from "./Output.ts"
 import { common, loadSettings, UsageError } from "./options.ts"
 
@@ -23,9 +23,9 @@ const askDeadline = "5 seconds"
 
 /** Why the daemon takes the database's files for lost. One that cannot be asked keeps nobody from a backup. */
 const lostFilesOf = (settings: SettingsShape) =>
-  askRunning(settings, readHealth, {}).pipe(
+  ask(settings, readHealth, {}).pipe(
     Effect.timeout(askDeadline),
-    Effect.match({ onSuccess: (health) => health?.lostFiles, onFailure: () => undefined })
+    Effect.match({ onSuccess: (health) => health.lostFiles, onFailure: () => undefined })
   )
 
 /** @effect/cli takes `-` for an option, and knows no option after it. */

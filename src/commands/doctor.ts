@@ -8,7 +8,7 @@ import { networkKey } from "../Domain/Chain.ts"
 import { quantityText } from "../lib/quantities.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { isJournal } from "../Telemetry/journal.ts"
-import { askRunning } from "./askDaemon.ts"
+import { ask } from "./askDaemon.ts"
 import { print } from "./Output.ts"
 import { common, configPath, loadSettings } from "./options.ts"
 
@@ -25,9 +25,10 @@ export class NotWell extends Data.TaggedError("NotWell")<{ readonly failures: nu
 const configuration = (file: string, { chains }: SettingsShape): Finding =>
   ok("configuration", `${file}: chains ${chains.map(networkKey).join(", ")}`)
 
-/** Asks the daemon how it is. That it does not say is a finding. */
+/** Asks the daemon how it is; undefined where none runs. That it does not say is a finding. */
 const askHealth = (settings: SettingsShape): Effect.Effect<AskedDaemon, never, Invocation> =>
-  askRunning(settings, readHealth, {}).pipe(
+  ask(settings, readHealth, {}).pipe(
+    Effect.catchTag("DaemonAbsent", "InstanceLocked", () => Effect.succeed(undefined)),
     Effect.catchAll((error) =>
       Effect.succeed<Silent>(
         error._tag === "DaemonSilent"

@@ -20,6 +20,7 @@ const usage = new Set([
   "InstanceLocked",
   "StoreUnusable",
   "ControlUnusable",
+  "DaemonAbsent",
   "Forbidden",
   "ChainDropped",
   "WalletInBothModes",

@@ -6,7 +6,7 @@ import { nativeToken, PaymentCurrency, Token } from "../Domain/Currency.ts"
 import { EventKind, isStatusEventKind, PaymentEventKind, StatusEventKind } from "../Domain/Event.ts"
 import { alternatives } from "../lib/annotations.ts"
 import { showPayment } from "../Payments/paymentOperations.ts"
-import { ask, isDaemonAt } from "./askDaemon.ts"
+import { ask } from "./askDaemon.ts"
 import { loadSandbox, localChain, sandboxConfig, sandboxConfigPath } from "./localChain.ts"
 import { complain, print } from "./Output.ts"
 import { apiKey, common, UsageError, webUrl } from "./options.ts"
@@ -27,10 +27,11 @@ interface PayOptions {
 const pay = Effect.fn("commands.sandboxPay")(function* (options: PayOptions) {
   const sandbox = yield* loadSandbox(options.config)
   const { path, settings } = sandbox
-  if (!(yield* isDaemonAt(settings))) {
-    return yield* new UsageError({ message: `No sandbox runs with ${path}: start it with npm run sandbox` })
-  }
-  const { payment } = yield* ask(settings, showPayment, { of: options.id, limit: 1 })
+  const { payment } = yield* Effect.catchTag(
+    ask(settings, showPayment, { of: options.id, limit: 1 }),
+    "DaemonAbsent",
+    () => new UsageError({ message: `No sandbox runs with ${path}: start it with npm run sandbox` })
+  )
   if (payment.mode !== "test") {
     return yield* new UsageError({
       message: `${payment.id} is a live payment, and live money is not for trying things out`

@@ -8,7 +8,7 @@ import type { ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { mostRefundsAsked, owedRefunds } from "../Payments/decisions/sweepRefunds.ts"
 import { walletIdentity } from "../Settings/hdWallet.ts"
 import type { SettingsShape } from "../Settings.ts"
-import { ask, askRunning, type ControlTarget } from "./askDaemon.ts"
+import { ask, type ControlTarget } from "./askDaemon.ts"
 import { complain } from "./Output.ts"
 import { readInput, UsageError } from "./options.ts"
 
@@ -121,14 +121,11 @@ export const xpubOf = Effect.fnUntraced(function* (
 export const untilRead = Effect.fnUntraced(function* (settings: SettingsShape, network: Network, block: number) {
   const without = "--include-open all does without, and may take what a customer is still owed. Nothing was done"
   for (let left = 60; ; left--) {
-    const found = yield* askRunning(settings, readChain, { chain: network.chain, mode: network.mode })
-    if (found === undefined) {
-      return yield* new UsageError({ message: `No daemon runs here to see what has come last: start it. ${without}` })
-    }
-    if ((found.head ?? 0) >= block) return
+    const { head = 0 } = yield* ask(settings, readChain, { chain: network.chain, mode: network.mode })
+    if (head >= block) return
     if (left === 0) {
       return yield* new UsageError({
-        message: `The daemon has read ${networkKey(network)} up to block ${found.head ?? 0}, and its chain is at ${block}: tilld doctor says why. ${without}`
+        message: `The daemon has read ${networkKey(network)} up to block ${head}, and its chain is at ${block}: tilld doctor says why. ${without}`
       })
     }
     if (left === 60) yield* complain(`waiting until the daemon has read block ${block}`)

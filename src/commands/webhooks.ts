@@ -22,7 +22,7 @@ import {
 import { succeeded } from "../Webhooks/queue/retryPolicy.ts"
 import { rotateSecret, type SecretJson, showSecret } from "../Webhooks/secretOperations.ts"
 import { freshSecret } from "../Webhooks/signature.ts"
-import { ask, isDaemonAt } from "./askDaemon.ts"
+import { ask } from "./askDaemon.ts"
 import { complain, print, table } from "./Output.ts"
 import { askFor, commandOf, commandWith, decoded, moreAfter, printOperation } from "./operationCommand.ts"
 import { type Common, controlTargetOf, UsageError } from "./options.ts"
@@ -123,9 +123,6 @@ const attemptPatience = Duration.toMillis("90 seconds")
 const redeliverAndWait = Effect.fn("commands.redeliverAndWait")(function* (json: object, options: Common) {
   const one = yield* decoded(redeliverOne, { ...json })
   const place = yield* controlTargetOf(options)
-  if (!(yield* isDaemonAt(place))) {
-    return yield* new NotDelivered({ message: "No attempt is made while the daemon does not run: start it" })
-  }
   const { attemptsMade, id: sent } = yield* ask(place, redeliverOne, one)
   const until = (yield* Clock.currentTimeMillis) + attemptPatience
   while (true) {

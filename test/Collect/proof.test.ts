@@ -8,17 +8,17 @@ import { examineSeed } from "../../src/Doctor/storeFindings.ts"
 import { iso } from "../../src/lib/moment.ts"
 import { isSignedBy, parseProof, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
 import { hdWallet } from "../../src/Settings/hdWallet.ts"
-import { configuration, installation } from "../commands/installation.ts"
+import { besideDaemon, configuration, installation } from "../commands/installation.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testSettings, testXpub } from "../lib/settings.ts"
 import { otherPhrase, phrase } from "./plans.ts"
 import { failing } from "./refusal.ts"
 
-/** An installation with a database, and the live wallet of the account 0 of the phrase. */
+/** An installation beside its daemon, with the live wallet of the account 0 of the phrase. */
 const furnished = Effect.gen(function* () {
   const home = yield* installation
   writeFileSync(join(home.folder, "tilld.toml"), configuration.replace("[wallets]", `[wallets]\nlive = "${liveXpub}"`))
-  yield* home.tilld(["keys", "create", "--mode", "test", "--name", "first"])
+  yield* home.start()
   return home
 })
 
@@ -108,8 +108,7 @@ liveTest("a proof of another seed, wallet or day is refused, and notes nothing",
 })
 
 liveTest("a wallet that is not configured cannot be asked", function* () {
-  const { tilld } = yield* installation
-  yield* tilld(["keys", "create", "--mode", "test", "--name", "first"])
+  const { tilld } = yield* besideDaemon
   expect(yield* tilld([...ask, "live"])).toMatchObject(failing(1, "There is no live wallet"))
   expect(yield* tilld(["wallet", "sponsor", "--mode", "live"])).toMatchObject(failing(2, "has no wallet of this mode"))
   const { address } = mnemonicToAccount(phrase, { path: "m/44'/60'/1'/1/0" })

@@ -8,7 +8,7 @@ import type { SweepResult } from "../../src/Collect/reconcile.ts"
 import type { UnsweptRow } from "../../src/Collect/unswept.ts"
 import { addUp, type LedgerRow, leftOf } from "../../src/Domain/LedgerRow.ts"
 import { hdWallet } from "../../src/Settings/hdWallet.ts"
-import { pay, rows } from "../lib/daemon.ts"
+import { pay, rows, serveHere } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { tilld, tilldJson } from "../lib/tilld.ts"
 import { ether, holdsExactly, someone, usd } from "./collecting.ts"
@@ -273,9 +273,15 @@ liveTest("killed at ten moments and started again, it sends all that was planned
   writeFileSync(`${file("plan.signed")}.journal`, '{"event":"begun","at')
   for (let moment = 1; moment <= 10; moment++) {
     expect((yield* broadcast("plan", killedAt(moment))).signal, `${moment}`).toBe("SIGKILL")
-    // What was begun goes on without a daemon.
+    // What was begun goes on without a daemon, which has to note it in the end.
     if (moment === 2) yield* daemon.end("SIGTERM")
   }
+  const unnoted = yield* broadcast("plan")
+  expect([unnoted.code, unnoted.stderr]).toEqual([
+    1,
+    expect.stringMatching(/could not be noted .*a running daemon.*: run/)
+  ])
+  yield* serveHere(shop.home, daemon.key)
   const { code, stdout } = yield* broadcast("plan")
   expect(code).toBe(0)
   const result = JSON.parse(stdout) as SweepResult

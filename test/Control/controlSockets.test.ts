@@ -9,7 +9,6 @@ import { defaultAccount, Keys } from "../../src/Auth.ts"
 import { rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Chains } from "../../src/Chains.ts"
 import * as Control from "../../src/Control/controlSockets.ts"
-import { Invocation } from "../../src/Control/Invocation.ts"
 import { checkLength } from "../../src/Control/socketProtocol.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import { untilRead } from "../../src/commands/sweepInputs.ts"
@@ -17,15 +16,12 @@ import { permissions } from "../../src/Domain/ApiKey.ts"
 import type { SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { StoreUnavailable } from "../../src/Sql.ts"
-import { showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { testSettings, testXpub } from "../lib/settings.ts"
 import { execute, temporaryDatabase, type Yielded } from "../lib/store.ts"
 import { exchange, invocation, requestOf, services, withDaemon } from "./world.ts"
 
 const newKey = { mode: "test", name: "shop" } as const
-
-const ownSecret = { mode: "test" } as const
 
 /** A daemon on a new store. */
 const onDaemon = <Eff extends Yielded, A>(
@@ -58,27 +54,6 @@ it.live("a refusal arrives as its typed error", () =>
     const refused = yield* Effect.flip(ask(settings, createAccount, { name: "Shop", liveXpub: testXpub }))
     expect(refused).toMatchObject({ _tag: "WalletInOtherMode" })
   })
-)
-
-it.live("without a daemon a command works on the same store by itself", () =>
-  Effect.gen(function* () {
-    const settings = testSettings(yield* temporaryDatabase)
-    const { id } = yield* ask(settings, createKey, newKey)
-    expect((yield* ask(settings, listKeys, {})).map((key) => key.id)).toEqual([id])
-    const { secret } = yield* ask(settings, showSecret, ownSecret)
-    expect(secret).toMatch(/^whsec_/)
-    expect((yield* ask(settings, showSecret, ownSecret)).secret).toBe(secret)
-  }).pipe(Effect.scoped, Effect.provide(invocation))
-)
-
-it.live("only commands that seal need the master key", () =>
-  Effect.gen(function* () {
-    const settings = testSettings(yield* temporaryDatabase)
-    yield* ask(settings, createKey, newKey)
-    expect(yield* ask(settings, listAccounts, {})).toHaveLength(1)
-    const refused = yield* Effect.flip(ask(settings, showSecret, ownSecret))
-    expect(refused).toMatchObject({ _tag: "MasterKeyUnusable" })
-  }).pipe(Effect.scoped, Effect.provide(Layer.succeed(Invocation, { env: {}, user: "alice" })))
 )
 
 it.live("concurrent requests get their own responses", () =>

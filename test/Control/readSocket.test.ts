@@ -213,7 +213,7 @@ liveTest("a file at the path of the read-only socket is not removed, and the dae
   yield* besideDaemon(settings, function* () {
     expect(yield* ask(settings, listKeys, {})).toHaveLength(1)
     const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
-    expect(refused).toMatchObject({ _tag: "ControlUnusable" })
+    expect(refused).toMatchObject({ _tag: "DaemonAbsent" })
   })
   expect(readFileSync(readSocket, "utf8")).toBe("precious")
 })
@@ -234,7 +234,10 @@ it.scopedLive("without a daemon at the named socket, a command does nothing", ()
   Effect.gen(function* () {
     const { readSocket, settings } = yield* installation
     const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
-    expect(refused).toMatchObject({ _tag: "ControlUnusable", message: expect.stringContaining("No daemon listens") })
+    expect(refused).toMatchObject({
+      _tag: "DaemonAbsent",
+      message: expect.stringContaining("TILLD_SOCKET")
+    })
     expect(existsSync(settings.database.path)).toBe(false)
   }).pipe(Effect.provide(invocation))
 )

@@ -11,10 +11,11 @@ import { acquire } from "../../src/Sql/InstanceLock.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Writer } from "../../src/Sql.ts"
 import { contextOf, endpointContext, replaceSecret } from "../../src/Webhooks/SigningKeys.ts"
+import { waitForLog } from "../lib/daemon.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testXpub } from "../lib/settings.ts"
 import { temporaryDatabase } from "../lib/store.ts"
-import { startTilld, tilld } from "../lib/tilld.ts"
+import { startDaemonHere, startTilld, tilld } from "../lib/tilld.ts"
 
 const keyOf = (byte: number) => Redacted.make(new Uint8Array(32).fill(byte))
 const [oldKey, newKey] = [keyOf(7), keyOf(8)]
@@ -171,7 +172,7 @@ const installation = (endpoints: number) =>
     const keyFile = join(folder, "new-master-key")
     writeFileSync(
       config,
-      `[server]\npublic_url = "http://127.0.0.1"\n[database]\npath = "${path}"\n[wallets]\ntest = "${testXpub}"
+      `[server]\nport = 0\npublic_url = "http://127.0.0.1"\n[database]\npath = "${path}"\n[wallets]\ntest = "${testXpub}"
 [chains.base.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`
     )
     writeFileSync(keyFile, `${base64(newKey)}\n`, { mode: 0o600 })
@@ -182,7 +183,7 @@ const installation = (endpoints: number) =>
   })
 
 liveTest("tilld secrets rotate takes the new key from a file, standard input or a credential", function* () {
-  const { folder, keyFile, path, run } = yield* installation(3)
+  const { env, folder, keyFile, path, run } = yield* installation(3)
   yield* Effect.scoped(
     Effect.gen(function* () {
       yield* acquire(path, "serve")
@@ -206,12 +207,11 @@ liveTest("tilld secrets rotate takes the new key from a file, standard input or 
   expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining("already") })
 
   const secret = ["webhooks", "secret", "--mode", "test"]
-  const former = yield* run(secret)
+  const former = yield* run(["serve"])
   expect(former).toMatchObject({ code: 2, stderr: expect.stringContaining("the former master key") })
-  expect(yield* run(secret, { TILLD_MASTER_KEY: base64(newKey) })).toMatchObject({
-    code: 0,
-    stdout: "whsec_own test\n"
-  })
+  const daemon = yield* startDaemonHere(join(folder, "tilld.toml"), env(base64(newKey)))
+  yield* waitForLog(daemon, "listening")
+  expect(yield* run(secret)).toMatchObject({ code: 0, stdout: "whsec_own test\n" })
   for (const { stderr, stdout } of [done, again, former]) {
     for (const key of [oldKey, newKey]) expect(stdout + stderr).not.toContain(base64(key))
   }

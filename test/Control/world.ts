@@ -4,14 +4,16 @@ import { mnemonicToAccount } from "viem/accounts"
 import { expect } from "vitest"
 import { readHealth } from "../../src/Admin/healthOperation.ts"
 import { listAlerts, showAlertSecret, testAlert } from "../../src/Alerts/alertOperations.ts"
-import { repairLayer, sendingLayer } from "../../src/App.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Auth/accountOperations.ts"
 import * as KeyOperations from "../../src/Auth/keyOperations.ts"
 import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
 import { changeShop, showShop } from "../../src/Auth/shopOperations.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { showLedger } from "../../src/Books/ledgerOperation.ts"
+import { WatchedAddresses } from "../../src/Chains/ledger/WatchedAddresses.ts"
+import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
+import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { Chains } from "../../src/Chains.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
@@ -19,6 +21,8 @@ import { allOperations } from "../../src/Control/operations.ts"
 import { operationPath } from "../../src/Control/socketProtocol.ts"
 import { ask, type ControlTarget } from "../../src/commands/askDaemon.ts"
 import { EndpointId } from "../../src/Domain/Ids.ts"
+import { Outbox } from "../../src/Events/Outbox.ts"
+import { pluginEventsLayer } from "../../src/Greenfield/readInvoice.ts"
 import { cancelOpenInvoice, listInvoices, showInvoice } from "../../src/Invoices/invoiceOperations.ts"
 import { iso } from "../../src/lib/moment.ts"
 import * as AuditRepo from "../../src/Operations/AuditRepo.ts"
@@ -43,10 +47,12 @@ import {
 } from "../../src/Payments/decisions/decisionOperations.ts"
 import { accountRefunds, beginRefunds, owedRefunds } from "../../src/Payments/decisions/sweepRefunds.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../../src/Payments/paymentOperations.ts"
+import { settlementLayer } from "../../src/Payments/Settlement.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { hdWallet } from "../../src/Settings/hdWallet.ts"
-import { MasterKey, type SettingsShape } from "../../src/Settings.ts"
+import { MasterKey, Settings, type SettingsShape } from "../../src/Settings.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
+import * as Sql from "../../src/Sql.ts"
 import { Reader } from "../../src/Sql.ts"
 import * as Deliveries from "../../src/Webhooks/deliveryOperations.ts"
 import {
@@ -55,9 +61,12 @@ import {
   listEndpoints,
   registerEndpoint
 } from "../../src/Webhooks/endpointOperations.ts"
-import { endpointContext } from "../../src/Webhooks/SigningKeys.ts"
+import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
+import { endpointContext, SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
 import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts"
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
+import { Resolver, TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
+import { Webhooks } from "../../src/Webhooks.ts"
 import { testXpub } from "../lib/settings.ts"
 import { execute, type Yielded } from "../lib/store.ts"
 
@@ -364,11 +373,16 @@ const answered = Layer.succeed(DeliveryClient, { post: () => Effect.as(Clock.cur
 
 /** The services of the daemon's end of the sockets, without providers and receivers. */
 export const services = (settings: SettingsShape) =>
-  Layer.merge(still, answered).pipe(
-    Layer.provideMerge(sendingLayer),
+  Layer.mergeAll(still, answered, Webhooks.layer, Networks.layer).pipe(
+    Layer.provide(TargetGuard.layer),
+    Layer.provide(Resolver.layer),
+    Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer, SigningKeys.layer)),
+    Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
+    Layer.provide(pluginEventsLayer),
     Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, notedJumps)),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
-    Layer.provideMerge(repairLayer(settings))
+    Layer.provideMerge(Sql.layer(settings.database.path)),
+    Layer.provideMerge(Layer.succeed(Settings, settings))
   )
 
 const masterKey = Buffer.alloc(32, 7).toString("base64")

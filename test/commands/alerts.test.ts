@@ -9,28 +9,29 @@ import { installation } from "./installation.ts"
 liveTest(
   "a test message arrives signed with the secret that is printed, and the list shows what is wrong",
   function* () {
-    const { folder, tilld } = yield* installation
+    const { folder, start, tilld } = yield* installation
     const caFile = join(folder, "ca.pem")
     const receiver = yield* startReceiver({ caFile }).pipe(Effect.provide(NodeFileSystem.layer))
-    yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])
-
+    const silent = yield* start()
     const off = yield* tilld(["alerts", "test"])
     expect(off).toMatchObject({ code: 1, stderr: expect.stringContaining("set alerts.url in the configuration") })
 
     const env = { TILLD_ALERTS__URL: `${receiver.url}/alerts`, TILLD_WEBHOOKS__EXTRA_CA_FILE: caFile }
-    const { stdout: secret } = yield* tilld(["alerts", "secret"], env)
+    yield* silent.end("SIGTERM")
+    yield* start(env)
+    const { stdout: secret } = yield* tilld(["alerts", "secret"])
     expect(secret).toMatch(/^whsec_\S{44}\n$/)
-    const sent = yield* tilld(["alerts", "test"], env)
+    const sent = yield* tilld(["alerts", "test"])
     expect(sent).toMatchObject({ code: 0, stdout: expect.stringMatching(/^alr_\S+ {2}alerts.url answered 204\n$/) })
     const request = yield* receiver.take
     expect(verifySignature(request, secret.trim())).toBe(true)
     expect(JSON.parse(request.body.toString())).toMatchObject({ type: "alert.test", alert: { key: "test" } })
 
     yield* receiver.behave(() => 500)
-    const refused = yield* tilld(["alerts", "test", "--json"], env)
+    const refused = yield* tilld(["alerts", "test", "--json"])
     expect(refused.code).toBe(1)
     expect(JSON.parse(refused.stdout)).toMatchObject({ status: 500 })
-    expect((yield* tilld(["alerts", "list"], env)).stdout).toBe("nothing is wrong\n")
-    expect(JSON.parse((yield* tilld(["alerts", "list", "--json"], env)).stdout)).toEqual({ open: [], unsent: 0 })
+    expect((yield* tilld(["alerts", "list"])).stdout).toBe("nothing is wrong\n")
+    expect(JSON.parse((yield* tilld(["alerts", "list", "--json"])).stdout)).toEqual({ open: [], unsent: 0 })
   }
 )

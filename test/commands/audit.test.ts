@@ -1,18 +1,19 @@
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { liveTest } from "../lib/scopedTest.ts"
-import { installation } from "./installation.ts"
+import { besideDaemon, installation } from "./installation.ts"
 
 const newKey = Buffer.alloc(32, 9).toString("base64")
 
-liveTest("tilld audit: who did what without a daemon, newest first", function* () {
-  const { tilld } = yield* installation
-  expect(yield* tilld(["audit"])).toMatchObject({ code: 2, stderr: expect.stringContaining("There is no database") })
-
+liveTest("tilld audit: who did what, beside a daemon and without one, newest first", function* () {
+  const { start, tilld } = yield* installation
+  const daemon = yield* start()
   const { id } = JSON.parse((yield* tilld(["keys", "create", "--mode", "test", "--name", "till", "--json"])).stdout)
   yield* tilld(["keys", "revoke", id], { SUDO_USER: "\u001b[31mmallory" })
   yield* tilld(["webhooks", "secret", "--mode", "test"])
+  yield* daemon.end("SIGTERM")
   expect((yield* tilld(["secrets", "rotate", "--new-key", "-"], {}, newKey)).code).toBe(0)
+  yield* start({ TILLD_MASTER_KEY: newKey })
 
   const all = yield* tilld(["audit", "--json"])
   const acts: ReadonlyArray<{ readonly act: string; readonly who: string }> = JSON.parse(all.stdout)
@@ -23,7 +24,7 @@ liveTest("tilld audit: who did what without a daemon, newest first", function* (
   const shown = yield* tilld(["audit"])
   expect(shown.stdout).toMatch(/^ID +AT +WHO +VIA +ACT +DETAIL\n4 /)
   expect(shown.stdout).toMatch(
-    /alice as \w+ \(claimed\) +direct +webhooks secret +\{"account":"default","mode":"test"\}/
+    /alice as \w+ \(claimed\) +socket +webhooks secret +\{"account":"default","mode":"test"\}/
   )
   expect(shown.stdout).not.toContain("\u001b")
 
@@ -31,8 +32,7 @@ liveTest("tilld audit: who did what without a daemon, newest first", function* (
 })
 
 liveTest("tilld audit: exit codes, and a socket where no one listens", function* () {
-  const { folder, tilld } = yield* installation
-  yield* tilld(["keys", "create", "--mode", "test", "--name", "till"])
+  const { folder, tilld } = yield* besideDaemon
   expect(yield* tilld(["audit", "--before", "99"])).toMatchObject({
     code: 1,
     stdout: "",
@@ -41,7 +41,7 @@ liveTest("tilld audit: exit codes, and a socket where no one listens", function*
   const nobody = { TILLD_SOCKET: join(folder, "read.sock") }
   const refused = yield* tilld(["audit"], nobody)
   expect(refused).toMatchObject({ code: 2, stdout: "" })
-  expect(refused.stderr).toContain(`No daemon listens at ${folder}/read.sock`)
+  expect(refused.stderr).toContain(`none listens at ${folder}/read.sock`)
   // A configuration on the command line goes before the environment's socket.
   expect((yield* tilld(["audit", "--config", join(folder, "tilld.toml")], nobody)).code).toBe(0)
 })

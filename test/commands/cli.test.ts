@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Clock, Effect } from "effect"
@@ -6,39 +6,32 @@ import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testXpub } from "../lib/settings.ts"
 import { tilld as run } from "../lib/tilld.ts"
-import { configuration, installation, masterKey } from "./installation.ts"
+import { besideDaemon, configuration, installation } from "./installation.ts"
 
 const xprv =
   "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi"
-/** As `installation`, with a database. */
-const furnished = Effect.tap(installation, ({ tilld }) =>
-  tilld(["keys", "create", "--mode", "test", "--name", "first"])
-)
-
 liveTest("the path of the database is relative to the configuration, whatever the working folder", function* () {
-  const { database, folder, tilld } = yield* installation
+  const { folder, tilld } = yield* besideDaemon
   const elsewhere = join(folder, "elsewhere")
   mkdirSync(elsewhere)
   const create = ["keys", "create", "--mode", "test", "--name", "shop"]
   const at = (config: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
-    run([...args, "--config", config], { cwd: elsewhere, env: { TILLD_MASTER_KEY: masterKey, ...env } })
-  expect(yield* at("../tilld.toml", create)).toMatchObject({
-    code: 0,
-    stderr: expect.stringContaining(`Making the database ${database}\n`)
-  })
+    run([...args, "--config", config], { cwd: elsewhere, env })
+  expect(yield* at("../tilld.toml", create)).toMatchObject({ code: 0 })
   expect(JSON.parse((yield* tilld(["keys", "list", "--json"])).stdout)).toHaveLength(1)
   expect(JSON.parse((yield* at(join(folder, "tilld.toml"), ["keys", "list", "--json"])).stdout)).toHaveLength(1)
-  expect(readdirSync(elsewhere)).toEqual([])
 
   // A path in the environment is one from where tilld is started, as that of --config.
-  const own = { TILLD_DATABASE__PATH: "own.db" }
-  expect((yield* at("../tilld.toml", create, own)).stderr).toContain(join(elsewhere, "own.db"))
-  expect(existsSync(join(elsewhere, "own.db"))).toBe(true)
+  const own = yield* at("../tilld.toml", create, { TILLD_DATABASE__PATH: "own.db" })
+  expect(own.stderr).toContain(`none listens at ${join(elsewhere, "own.db.sock")}`)
+  expect(readdirSync(elsewhere)).toEqual([])
 })
 
-liveTest("a command that needs a database does not create one", function* () {
+liveTest("without a daemon a command says how to start it, with exit code 2, and leaves nothing", function* () {
   const { database, folder, tilld } = yield* installation
   const commands: ReadonlyArray<ReadonlyArray<string>> = [
+    ["keys", "create", "--mode", "test", "--name", "shop"],
+    ["accounts", "create", "--name", "Shop", "--shared-wallet"],
     ["payments", "list"],
     ["payments", "abandon", "--chain", "base", "--mode", "test"],
     ["keys", "list"],
@@ -48,18 +41,21 @@ liveTest("a command that needs a database does not create one", function* () {
     ["webhooks", "secret", "--mode", "test"],
     ["webhooks", "test", "wh_none"],
     ["claim", "--chain", "base", "--mode", "test", `0x${"1".repeat(64)}`],
-    ["rescan", "--chain", "base", "--mode", "test", "--from", "1"]
+    ["rescan", "--chain", "base", "--mode", "test", "--from", "1"],
+    ["sweep", "plan", "--chain", "base", "--mode", "test", "--refund", "all", "--output", join(folder, "plan")]
   ]
   for (const command of commands) {
     const { code, stderr, stdout } = yield* tilld(command)
     expect([code, stdout], command.join(" ")).toEqual([2, ""])
-    expect(stderr, command.join(" ")).toMatch(new RegExp(`^tilld: There is no database ${database}: .*--config.*serve`))
+    expect(stderr, command.join(" ")).toBe(
+      `tilld: This command needs a running daemon, and none listens at ${database}.sock: start it with: systemctl start tilld (or tilld serve)\n`
+    )
   }
   expect(readdirSync(folder, { recursive: true })).toEqual(["data", "tilld.toml"])
 })
 
 liveTest("an account gets its own wallet, by standard input", function* () {
-  const { tilld } = yield* furnished
+  const { tilld } = yield* besideDaemon
   const own = yield* tilld(["accounts", "create", "--name", "Shop", "--live-xpub", "-", "--json"], {}, `${liveXpub}\n`)
   expect(own).toMatchObject({ code: 0, stderr: "" })
   expect(JSON.parse(own.stdout)).toMatchObject({ name: "Shop", wallets: ["live"] })
@@ -76,7 +72,7 @@ liveTest("an account gets its own wallet, by standard input", function* () {
 })
 
 liveTest("an account's quota and limits are changed, each alone, and reset to the configuration", function* () {
-  const { tilld } = yield* furnished
+  const { tilld } = yield* besideDaemon
   const changed = (...options: ReadonlyArray<string>) =>
     Effect.map(tilld(["accounts", "change", "default", "--json", ...options]), ({ code, stderr, stdout }) => {
       expect([code, stderr]).toEqual([0, ""])
@@ -97,7 +93,7 @@ liveTest("an account's quota and limits are changed, each alone, and reset to th
 })
 
 liveTest("an extended public key is not for arguments, which every user of the machine sees", function* () {
-  const { folder, tilld } = yield* furnished
+  const { folder, tilld } = yield* besideDaemon
   const create = (place: string) => tilld(["accounts", "create", "--name", "Shop", "--live-xpub", place])
   const inline = yield* create(liveXpub)
   expect(inline).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("takes a file") })
@@ -111,7 +107,7 @@ liveTest("an extended public key is not for arguments, which every user of the m
 })
 
 liveTest("a webhook secret is rotated, with an overlap of a day unless another is given", function* () {
-  const { tilld } = yield* furnished
+  const { tilld } = yield* besideDaemon
   const command = ["webhooks", "secret", "--mode", "test"]
   const first = (yield* tilld(command)).stdout.trim()
   expect(first).toMatch(/^whsec_\S{44}$/)
@@ -227,13 +223,13 @@ liveTest("an installation in use is left alone, with exit code 2", function* () 
 })
 
 liveTest("a wrong or a missing master key is exit code 2, with the remedy", function* () {
-  const { tilld } = yield* furnished
-  const command = ["webhooks", "secret", "--mode", "test"]
-  expect(yield* tilld(command, { TILLD_MASTER_KEY: "short" })).toMatchObject({
+  const { start, tilld } = yield* installation
+  expect(yield* tilld(["serve"], { TILLD_MASTER_KEY: "short" })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("openssl rand -base64 32")
   })
-  expect((yield* tilld(command)).code).toBe(0)
-  const other = yield* tilld(command, { TILLD_MASTER_KEY: Buffer.alloc(32, 8).toString("base64") })
+  const daemon = yield* start()
+  yield* daemon.end("SIGTERM")
+  const other = yield* tilld(["serve"], { TILLD_MASTER_KEY: Buffer.alloc(32, 8).toString("base64") })
   expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("not the master key") })
 })

@@ -1,3 +1,5 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
@@ -30,9 +32,10 @@ const rows = `
   VALUES ('exc_1', '0x0000000000000000000000000000000000000001', 'late:base:0xlate:ETH', '${paymentId(1)}', 'default', 'w', 1,
     'late', 'base', 'test', '0xlate', '0x${"7".repeat(40)}', 'ETH', '1000', 3000);`
 
-/** An installation with these rows. */
+/** An installation with these rows, and its daemon. */
 const withRows = Effect.gen(function* () {
-  const { database, tilld: run } = yield* installation
+  const { database, folder, start, tilld: run } = yield* installation
+  const daemon = yield* start()
   const tilld = (...args: ReadonlyArray<string>) => run(args)
   const json = (...args: ReadonlyArray<string>) =>
     Effect.map(tilld(...args, "--json"), ({ code, stderr, stdout }) => {
@@ -40,7 +43,6 @@ const withRows = Effect.gen(function* () {
       expect(stdout).toBe(`${JSON.stringify(JSON.parse(stdout))}\n`)
       return JSON.parse(stdout)
     })
-  yield* tilld("keys", "create", "--mode", "test", "--name", "shop")
   const store = new Database(database)
   store.exec(rows)
   store.close()
@@ -49,7 +51,7 @@ const withRows = Effect.gen(function* () {
     open.exec(sql)
     open.close()
   }
-  return { tilld, json, execute }
+  return { tilld, json, execute, daemon, start, config: join(folder, "tilld.toml") }
 })
 
 const open = { kind: "late", chain: "base", amount: "1000", txHash: "0xlate" }
@@ -147,13 +149,17 @@ liveTest(
   }
 )
 
-liveTest("payments abandon: for a chain that the configuration has no longer too", function* () {
-  const { json, tilld } = yield* withRows
+liveTest("payments abandon: frees the configuration of a chain once that is put back", function* () {
+  const { config, daemon, json, start, tilld } = yield* withRows
+  yield* daemon.end("SIGTERM")
   const dropped = yield* tilld("serve")
   expect(dropped).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("tilld payments abandon --chain polygon --mode test")
+    stderr: expect.stringMatching(/put it back.* tilld payments abandon --chain polygon --mode test/)
   })
+  const without = readFileSync(config, "utf8")
+  writeFileSync(config, `${without}[chains.polygon.test]\nrpc_urls = ["http://127.0.0.1:1"]\n`)
+  const again = yield* start()
   const abandon = ["payments", "abandon", "--chain", "polygon", "--mode", "test"]
   expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 1, givenUp: 0 })
   expect(yield* json(...abandon)).toEqual({ chain: "polygon", mode: "test", abandoned: 0, givenUp: 0 })
@@ -162,6 +168,9 @@ liveTest("payments abandon: for a chain that the configuration has no longer too
     events: [{ kind: "payment.failed" }]
   })
   expect(yield* json("payments", "show", paymentId(2))).toMatchObject({ payment: { status: "pending" } })
+  yield* again.end("SIGTERM")
+  writeFileSync(config, without)
+  yield* start()
 })
 
 liveTest("payments show: says of each receipt that does not count why", function* () {

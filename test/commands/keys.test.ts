@@ -2,7 +2,7 @@ import { expect } from "@effect/vitest"
 import { Effect } from "effect"
 import { pluginPermissions } from "../../src/Domain/Plugin.ts"
 import { liveTest } from "../lib/scopedTest.ts"
-import { installation } from "./installation.ts"
+import { besideDaemon } from "./installation.ts"
 
 interface Made {
   readonly id: string
@@ -12,7 +12,7 @@ interface Made {
 /** An installation with a key of these options. */
 const withKey = (...options: ReadonlyArray<string>) =>
   Effect.gen(function* () {
-    const { tilld } = yield* installation
+    const { tilld } = yield* besideDaemon
     const made = yield* tilld(["keys", "create", "--mode", "test", "--name", "shop", "--json", ...options])
     expect(made.code, made.stderr).toBe(0)
     const rowOf = (id: string) =>

@@ -1,11 +1,9 @@
 import { expect } from "@effect/vitest"
 import { liveTest } from "../lib/scopedTest.ts"
-import { installation } from "./installation.ts"
+import { besideDaemon, installation } from "./installation.ts"
 
-liveTest("tilld login: prints a one-time link without a daemon, which is in the audit log", function* () {
-  const { tilld } = yield* installation
-  expect(yield* tilld(["login"])).toMatchObject({ code: 2, stderr: expect.stringContaining("There is no database") })
-  yield* tilld(["keys", "create", "--mode", "test", "--name", "till"])
+liveTest("tilld login: prints a one-time link, which is in the audit log", function* () {
+  const { tilld } = yield* besideDaemon
 
   const plain = yield* tilld(["login"])
   expect(plain.code).toBe(0)
@@ -27,8 +25,8 @@ liveTest("tilld login: prints a one-time link without a daemon, which is in the 
 })
 
 liveTest("tilld login: refuses a role that does not fit the account, and an unknown account", function* () {
-  const { tilld } = yield* installation
-  yield* tilld(["keys", "create", "--mode", "test", "--name", "till"])
+  const { start, tilld } = yield* installation
+  const daemon = yield* start()
   expect(yield* tilld(["login", "--role", "admin"])).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("Say of which account")
@@ -40,7 +38,9 @@ liveTest("tilld login: refuses a role that does not fit the account, and an unkn
     code: 1,
     stderr: expect.stringContaining("There is no account nobody")
   })
-  expect(yield* tilld(["login"], { TILLD_PORTAL__ENABLED: "false" })).toMatchObject({
+  yield* daemon.end("SIGTERM")
+  yield* start({ TILLD_PORTAL__ENABLED: "false" })
+  expect(yield* tilld(["login"])).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("portal.enabled")
   })

@@ -2,11 +2,10 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { liveTest } from "../lib/scopedTest.ts"
-import { installation } from "./installation.ts"
+import { besideDaemon } from "./installation.ts"
 
 liveTest("an account's checkout is shown, changed in part, and reset to its defaults", function* () {
-  const { folder, tilld } = yield* installation
-  expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
+  const { folder, tilld } = yield* besideDaemon
   const shop = (...options: ReadonlyArray<string>) => tilld(["accounts", "shop", "--json", ...options])
   expect(yield* shop()).toMatchObject({ code: 0, stdout: '{"frameOrigins":[]}\n' })
   const frames = ["--frame-origin", "https://shop.example", "--frame-origin", "http://localhost:3000"]

@@ -65,18 +65,21 @@ export const open = Effect.gen(function* () {
   const receiver = yield* startReceiver({ authority, caFile }).pipe(Effect.provide(NodeFileSystem.layer))
   const chain = yield* localChain
   const installation = yield* install(chain, { extra_ca_file: caFile })
-  const post = poster(yield* httpAgent, yield* createKey(installation))
-  const { secret } = yield* tilldJson<{ secret: string }>(
-    ["webhooks", "secret", "--mode", "test", "--config", installation.config],
-    { env: installation.env }
-  )
-  yield* Effect.scoped(
+  const agent = yield* httpAgent
+  const { post, secret } = yield* Effect.scoped(
     Effect.gen(function* () {
       const daemon = yield* startDaemon(installation)
+      const url = yield* listening(daemon)
+      const post = poster(agent, yield* createKey(installation))
+      const { secret } = yield* tilldJson<{ secret: string }>(
+        ["webhooks", "secret", "--mode", "test", "--config", installation.config],
+        { env: installation.env }
+      )
       const hook = { url: receiver.url + paths.endpoint, events: StatusEventKind.literals, secret: registered }
-      const answer = yield* post(`${yield* listening(daemon)}/v1/webhooks`, hook)
+      const answer = yield* post(`${url}/v1/webhooks`, hook)
       if (answer.status !== 201) return yield* Effect.dieMessage(`The endpoint was not registered: ${answer.body}`)
       yield* daemon.end("SIGTERM")
+      return { post, secret }
     })
   )
   const secrets = { [paths.own]: secret, [paths.endpoint]: registered }

@@ -86,11 +86,8 @@ describe("rescan", () => {
     expect((yield* daemon.payment(payment)).status).toBe("confirmed")
   })
 
-  liveTest("works without a daemon, says why it refuses, and its event is delivered once there is one", function* () {
-    const { command, daemon, home, inbox, json, payment } = yield* missedPayment
-    yield* inbox.take(path, payment, "payment.created")
-    yield* daemon.end("SIGTERM")
-    expect(yield* json<Rescanned>("rescan", ...network, "--from", "0")).toMatchObject({ receipts: 1, added: 1 })
+  liveTest("says why it refuses", function* () {
+    const { command } = yield* missedPayment
     for (const [code, reason, ...args] of [
       [1, "has not been read yet", ...network, "--from", "0", "--to", "1000000"],
       [1, "is above the last one", ...network, "--from", "1000000"],
@@ -100,8 +97,6 @@ describe("rescan", () => {
       const ended = yield* command("rescan", ...args, "--json")
       expect(ended, reason).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) })
     }
-    yield* serveHere(home, daemon.key)
-    yield* inbox.take(path, payment, "payment.detecting")
   })
 })
 
@@ -175,9 +170,5 @@ describe("claim", () => {
       expect(ended.stderr).toContain(reason)
     }
     expect(yield* rows(home, "SELECT * FROM receipts")).toEqual([])
-    yield* daemon.end("SIGTERM")
-    yield* chain.mine()
-    const { code, stderr } = yield* command("claim", ...network, pending)
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("has been read up to") })
   })
 })

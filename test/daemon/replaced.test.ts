@@ -2,7 +2,7 @@ import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { homeOn, rows, serve } from "../lib/daemon.ts"
-import { tilld, tilldJson } from "../lib/tilld.ts"
+import { tilld } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
 
@@ -29,7 +29,6 @@ it.scopedLive.each(["SIGTERM", "SIGKILL"] as const)(
 
       const said = `${database} was replaced while tilld had another file open there`
       for (const [code, ...command] of [
-        [2, "keys", "list"],
         [2, "serve"],
         [2, "restore", `${database}.former`],
         [1, "backup", `${home.folder}/backup`],
@@ -54,7 +53,8 @@ it.scopedLive.each(["SIGTERM", "SIGKILL"] as const)(
         copyFileSync(database + suffix, `${database}.copy${suffix}`)
         renameSync(`${database}.copy${suffix}`, database + suffix)
       }
-      yield* tilldJson(["keys", "list"], { env })
+      const copy = yield* serve(home)
+      yield* copy.end("SIGTERM")
       expect(yield* rows(home, "SELECT id FROM payments")).toHaveLength(2)
     })
 )

@@ -25,8 +25,10 @@ const sandbox = Effect.gen(function* () {
   })
   const config = ["--config", home.config]
   const json = <A>(...args: ReadonlyArray<string>) => tilldJson<A>([...args, ...config])
+  const first = yield* serveHere(home)
   const { id } = yield* json<{ id: string }>("accounts", "create", "--name", "Other", "--shared-wallet")
   const { key } = yield* json<{ key: string }>("keys", "create", "--mode", "test", "--name", "other", "--account", id)
+  yield* first.end("SIGTERM")
   const daemon = yield* serveHere(home, key)
   const pay = (...args: ReadonlyArray<string>) => tilld(["sandbox", "pay", ...args, ...config])
   const sent = (...args: ReadonlyArray<string>) =>

@@ -93,11 +93,15 @@ describe("the configuration changes", () => {
     yield* daemon.end("SIGTERM")
     configure(other)
     yield* isRefused
-    // The command that it names works without a daemon, and frees the configuration.
+    // The command that it names frees the configuration, once that is as it was.
+    configure(usdc)
+    const former = yield* serveHere(home, daemon.key)
     const abandoned = yield* command(
       ...["payments", "abandon", "--chain", "optimism", "--mode", "test", "--token", "USDC"]
     )
     expect(abandoned).toMatchObject({ code: 0, stdout: "1 open USDC payments on optimism.test have failed\n" })
+    yield* former.end("SIGTERM")
+    configure(other)
     const again = yield* serveHere(home, daemon.key)
     const { paymentUri: _, ...unchanged } = asks(created)
     expect(unchanged).toEqual({ tokenContract: usdc, decimals: 6 })

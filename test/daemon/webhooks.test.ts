@@ -1,4 +1,4 @@
-import { describe, expect, it } from "@effect/vitest"
+import { expect } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { StatusEventKind } from "../../src/Domain/Event.ts"
 import { type Received, verifySignature } from "../../src/Sandbox/Receiver.ts"
@@ -198,21 +198,4 @@ liveSuite(Shop.layer, "deliveries, beside a running daemon", (test) => {
       expect(ended.stderr, args.join(" ")).toContain(said)
     }
   })
-})
-
-describe("without a daemon", () => {
-  it.scopedLive("a redelivery waits for the next start, and a test is sent at once", () =>
-    Effect.gen(function* () {
-      const { daemon, endpoint, inbox } = yield* Shop
-      const { id, payment } = yield* delivered(200)
-      yield* daemon.end("SIGTERM")
-      expect(yield* json("redeliver", id)).toEqual({ id, result: "ordered", attemptsMade: 1 })
-      expect(yield* json("redeliver", id)).toEqual({ id, result: "due", attemptsMade: 1 })
-      const before = (yield* inbox.all).length
-      expect(yield* json("test", endpoint)).toMatchObject({ status: 200 })
-      expect(yield* inbox.all).toHaveLength(before + 1)
-      yield* serveHere(daemon.home, daemon.key)
-      yield* inbox.next(path, payment)
-    }).pipe(Effect.provide(Shop.layer))
-  )
 })

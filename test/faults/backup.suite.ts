@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
-import { installation } from "../commands/installation.ts"
+import { besideDaemon } from "../commands/installation.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { Dice } from "../sim/Dice.ts"
@@ -9,10 +9,9 @@ import { makeDisk } from "./disk.ts"
 import { afterPowerCut } from "./powerCut.ts"
 
 liveTest("a backup is on disk, byte by byte, before it gets its name", function* () {
-  const { tilld } = yield* installation
+  const { tilld } = yield* besideDaemon
   const disk = yield* makeDisk
   const [backups, journal] = [yield* temporaryFolder, join(yield* temporaryFolder, "journal")]
-  expect(yield* tilld(["keys", "create", "--mode", "test", "--name", "shop"])).toMatchObject({ code: 0 })
   const made = yield* tilld(["backup", join(backups, "one.db")], disk.env([backups], journal))
   expect(made.code, made.stderr).toBe(0)
   expect(readdirSync(backups)).toEqual(["one.db"])

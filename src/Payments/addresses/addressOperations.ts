@@ -20,7 +20,6 @@ const window = 5_000
 export const listReceived = operation({
   name: "addresses received",
   summary: "Show the receiving addresses to which money came on a chain",
-  needs: "store",
   input: {
     chain: ChainField,
     mode: ModeField,
@@ -57,7 +56,6 @@ export const listReceived = operation({
 export const readChain = operation({
   name: "sweep read",
   summary: "Have the daemon look at a chain, and tell up to which block it has read it",
-  needs: "daemon",
   input: { chain: ChainField, mode: ModeField },
   output: Schema.Struct({ head: maybe(Schema.Number) }),
   refusals: [],
@@ -102,7 +100,6 @@ const Gas = Schema.Struct({
 export const recordCollected = operation({
   name: "sweep record",
   summary: "Note what was moved away from receiving addresses, and its gas, as tilld sweep broadcast does at its end",
-  needs: "store",
   input: {
     chain: ChainField,
     mode: ModeField,
@@ -143,7 +140,6 @@ export const jumpAddresses = operation({
   name: "addresses jump",
   summary:
     "Skip addresses of every wallet, and watch them: after a snapshot of the whole machine was restored, which tilld cannot tell",
-  needs: "store",
   input: {
     by: withFlag(
       otherwise(must(`be 1 to ${farthestJump}`, Schema.Int.pipe(Schema.between(1, farthestJump))), () => blindJump),
@@ -184,7 +180,6 @@ const dayLength = 86_400_000
 export const challengeWallet = operation({
   name: "wallet challenge",
   summary: "Print what tilld wallet prove signs, where the seed is, to show that you still hold it",
-  needs: "secrets",
   input: { mode: ModeField, account: AccountField },
   output: Schema.Struct({ challenge: Schema.String }),
   refusals: [UnknownAccount, ProofRefused],
@@ -210,7 +205,6 @@ export const challengeWallet = operation({
 export const checkProof = operation({
   name: "wallet check",
   summary: "Check what tilld wallet prove has signed, and note that the seed was shown to be held",
-  needs: "secrets",
   input: {
     proof: withFlag(Schema.String, { about: "What tilld wallet prove has printed", value: "PROOF", isArgument: true })
   },

@@ -155,7 +155,7 @@ export interface Jumped {
   readonly next: number
 }
 
-/** Makes the numbering of all wallets jump ahead by hand: in the daemon (`jumpsLayer`), or in a command without one. */
+/** Makes the numbering of all wallets jump ahead by hand: in the daemon (`jumpsLayer`), or in `tilld addresses jump` without one. */
 export class Jumps extends Context.Tag("tilld/Payments/Jumps")<
   Jumps,
   { readonly jump: (by: number) => Effect.Effect<ReadonlyArray<Jumped>, StoreUnavailable> }

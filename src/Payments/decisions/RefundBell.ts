@@ -13,7 +13,7 @@ const makeBell = () => {
 
 /** Wakes the lookup of refunds: the transaction of one was named. */
 export class RefundBell extends Context.Reference<RefundBell>()("tilld/Payments/RefundBell", {
-  // For commands without a daemon, where nothing looks refunds up.
+  // For tests, where nothing looks refunds up.
   defaultValue: makeBell
 }) {
   /** The daemon's. */

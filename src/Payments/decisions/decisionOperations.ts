@@ -60,7 +60,6 @@ const OpenException = Schema.Struct({
 export const listExceptions = operation({
   name: "payments exceptions",
   summary: "Show the money that needs a decision, found_late and reorged first, then the oldest",
-  needs: "store",
   input: {
     limit: limitField(100),
     payment: withFlag(maybe(Schema.String), { about: "Only those of this payment, pay_…", value: "ID" }),
@@ -118,7 +117,6 @@ export const acceptMoney = operation({
   name: "payments accept",
   summary:
     "Take what has come, however little, as the payment: it becomes confirmed, and its exceptions are closed; or take the money of one exception alone",
-  needs: "chains",
   input: {
     id,
     txHash: withFlag(maybe(HashField), {
@@ -166,7 +164,6 @@ export const refundMoney = operation({
   name: "payments refunded",
   summary:
     "Record that money goes back: of a payment, what is open first, then what counts; or of one exception. Or name the transaction of a refund",
-  needs: "store",
   input: {
     id: withFlag(Schema.String, {
       about: "pay_…, exc_… for that exception alone, or ref_… for a refund that was recorded without its transaction",
@@ -246,7 +243,6 @@ const operatorRefund = Effect.fnUntraced(function* (refund: Refund) {
 export const listRefunds = operation({
   name: "refunds list",
   summary: "Show refunds, newest first",
-  needs: "store",
   input: {
     account: AccountField,
     mode: ModeField,
@@ -272,7 +268,6 @@ export const listRefunds = operation({
 export const dropUnmade = operation({
   name: "refunds drop",
   summary: "Drop a refund that was not made: its money is open again, or counts again",
-  needs: "store",
   input: { id: withFlag(Schema.String, { about: "The refund, ref_…", value: "ID", isArgument: true }) },
   output: OperatorRefund,
   refusals: [NotFound, RefundUnderWay, RefundSettled],

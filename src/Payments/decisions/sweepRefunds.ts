@@ -42,7 +42,6 @@ export type OwedRefund = typeof OwedRefund.Type
 export const owedRefunds = operation({
   name: "sweep owed",
   summary: "Show what open exceptions and noted refunds a plan pays, and why it does not pay others",
-  needs: "store",
   input: {
     of: otherwise(Schema.Array(Schema.String).pipe(Schema.maxItems(mostRefundsAsked)), () => []),
     /** All that were noted for a receiver and have no transaction yet. */
@@ -121,7 +120,6 @@ const Begun = Schema.Struct({
 export const beginRefunds = operation({
   name: "sweep begin",
   summary: "Record that signed transfers send refunds, before they are sent, as tilld sweep broadcast does",
-  needs: "store",
   input: {
     digest: HashField,
     /** Something of the plan was sent before: what a restored database lacks is put back. */
@@ -146,7 +144,6 @@ export const beginRefunds = operation({
 export const accountRefunds = operation({
   name: "sweep account",
   summary: "Record which transactions have sent refunds, and which refunds are not sent any more",
-  needs: "store",
   input: {
     digest: HashField,
     sent: Schema.Array(Schema.Struct({ refund: RefundId, txHash: HashField })).pipe(Schema.maxItems(mostRefundsAsked)),
