@@ -1,7 +1,11 @@
 import { Effect, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
+import { Chains } from "../Chains.ts"
 import { networkKey } from "../Domain/Chain.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
+import { StoreHealth } from "../Sql.ts"
+import { Workers } from "../Telemetry/Workers.ts"
 
 const Reason = Schema.Struct({ name: Schema.String, reason: Schema.String })
 
@@ -26,12 +30,9 @@ export const readHealth = operation({
   }),
   refusals: [],
   run: Effect.fnUntraced(function* () {
-    const { Chains } = yield* lazily(() => import("../Chains.ts"))
-    const { StoreHealth } = yield* lazily(() => import("../Sql.ts"))
-    const { Workers } = yield* lazily(() => import("../Telemetry/Workers.ts"))
     const chains = yield* Effect.flatMap(Chains, ({ health }) => health)
     const workers = yield* Effect.flatMap(Workers, ({ health }) => health)
-    const { database } = yield* loadedSettings
+    const { database } = yield* Settings
     const parts = [...chains.map((chain) => ({ ...chain, name: networkKey(chain) })), ...workers]
     return {
       version: packageJson.version,

@@ -1,17 +1,18 @@
 /** Operations on alerts: list the open ones, show their signing secret, send a test. */
 import { Clock, Effect, Redacted, Schema } from "effect"
+import { alertSecret, makeSendAlert, readAlerts } from "../Alerts.ts"
 import { Moment } from "../lib/moment.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
-
-const alerts = lazily(() => import("../Alerts.ts"))
+import { messageOf } from "./alertState.ts"
 
 /** `alerts.url` is not set. */
 export class AlertsOff extends Schema.TaggedError<AlertsOff>()("AlertsOff", { message: Schema.String }) {}
 
 /** The settings, where alerts have a receiver. */
 const whereOn = Effect.gen(function* () {
-  const settings = yield* loadedSettings
+  const settings = yield* Settings
   if (settings.alerts.url !== "") return settings
   return yield* new AlertsOff({
     message: "No alerts are sent: set alerts.url in the configuration, and restart tilld"
@@ -32,7 +33,6 @@ export const listAlerts = operation({
   refusals: [AlertsOff],
   run: Effect.fnUntraced(function* () {
     yield* whereOn
-    const { readAlerts } = yield* lazily(() => import("../Alerts.ts"))
     const { seen, unsent } = yield* readAlerts(yield* Reader)
     const open = seen.flatMap(({ openedAt, ...alert }) => (openedAt === undefined ? [] : [{ ...alert, openedAt }]))
     return { open, unsent: unsent.length }
@@ -47,7 +47,6 @@ export const showAlertSecret = operation({
   refusals: [],
   audit: () => ({}),
   run: Effect.fnUntraced(function* () {
-    const { alertSecret } = yield* alerts
     return { secret: Redacted.value(yield* alertSecret) }
   })
 })
@@ -65,9 +64,6 @@ export const testAlert = operation({
   audit: () => ({}),
   auditFirst: true,
   run: Effect.fnUntraced(function* () {
-    const { alertSecret } = yield* alerts
-    const { messageOf } = yield* lazily(() => import("./alertState.ts"))
-    const { makeSendAlert } = yield* lazily(() => import("../Alerts.ts"))
     const send = yield* makeSendAlert(yield* whereOn, yield* alertSecret)
     const about = { key: "test", summary: "this is a test", remedy: "nothing is to be done" }
     const message = messageOf("alert.test", about, yield* Clock.currentTimeMillis)

@@ -26,24 +26,23 @@ import {
   rateField
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
-import { walletIdentity } from "../Settings/hdWallet.ts"
+import { operation } from "../Operations/operation.ts"
+import { Secrets } from "../Secrets.ts"
+import { hdWallet, walletIdentity } from "../Settings/hdWallet.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"
+import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
+import { Accounts } from "./Accounts.ts"
+import * as AccountsRepo from "./AccountsRepo.ts"
+import { accountLimits, configuredLimits } from "./rateLimitWindows.ts"
 import type { Usage } from "./UsageRepo.ts"
-
-const service = Effect.flatMap(
-  lazily(() => import("./Accounts.ts")),
-  ({ Accounts }) => Accounts
-)
+import * as UsageRepo from "./UsageRepo.ts"
 
 /** Fails unless there is such an account. */
 export const mustExist = Effect.fnUntraced(function* (account: AccountId) {
-  const accounts = yield* service
+  const accounts = yield* Accounts
   if (!(yield* accounts.exists(account))) return yield* UnknownAccount.of(account)
 })
-
-const usageRepo = lazily(() => import("./UsageRepo.ts"))
 
 const summary = {
   id: Schema.String,
@@ -69,16 +68,12 @@ const ListedAccount = Schema.Struct({
 })
 export type ListedAccountJson = typeof ListedAccount.Encoded
 
-const listedAs = Effect.map(
-  lazily(() => import("./rateLimitWindows.ts")),
-  ({ accountLimits, configuredLimits }) =>
-    (account: Account, usage: Usage | undefined, settings: Parameters<typeof configuredLimits>[0]) => ({
-      ...summaryOf(account),
-      usedBytes: usage?.stored ?? 0,
-      quotaBytes: usage?.quota,
-      ...accountLimits(account.terms, configuredLimits(settings))
-    })
-)
+const listed = (account: Account, usage: Usage | undefined, settings: Parameters<typeof configuredLimits>[0]) => ({
+  ...summaryOf(account),
+  usedBytes: usage?.stored ?? 0,
+  quotaBytes: usage?.quota,
+  ...accountLimits(account.terms, configuredLimits(settings))
+})
 
 export const listAccounts = operation({
   name: "accounts list",
@@ -88,15 +83,13 @@ export const listAccounts = operation({
   output: Schema.Array(ListedAccount),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* (page) {
-    const accounts = yield* service
+    const accounts = yield* Accounts
     if (page.after && !(yield* accounts.exists(page.after))) {
       return yield* new NotFound({ message: UnknownAccount.of(page.after).message })
     }
-    const settings = yield* loadedSettings
-    const { all } = yield* usageRepo
-    const usages = yield* all(yield* Reader, settings.accounts.quotaBytes)
+    const settings = yield* Settings
+    const usages = yield* UsageRepo.all(yield* Reader, settings.accounts.quotaBytes)
     const usageOf = new Map(usages.map((usage) => [usage.account, usage]))
-    const listed = yield* listedAs
     return (yield* accounts.list(page)).map((account) => listed(account, usageOf.get(account.id), settings))
   })
 })
@@ -149,16 +142,14 @@ export const changeAccount = operation({
     perHour: notedRate(perHour)
   }),
   run: Effect.fnUntraced(function* ({ id, perHour, perMinute, quota }) {
-    const accounts = yield* service
+    const accounts = yield* Accounts
     const changed = yield* accounts.change(id, {
       ...(quota === undefined ? {} : { quotaBytes: quota ?? undefined }),
       ...(perMinute === undefined ? {} : { perMinute: perMinute ?? undefined }),
       ...(perHour === undefined ? {} : { perHour: perHour ?? undefined })
     })
-    const settings = yield* loadedSettings
-    const { of } = yield* usageRepo
-    const listed = yield* listedAs
-    return listed(changed, yield* of(yield* Reader, id, settings.accounts.quotaBytes), settings)
+    const settings = yield* Settings
+    return listed(changed, yield* UsageRepo.of(yield* Reader, id, settings.accounts.quotaBytes), settings)
   })
 })
 
@@ -219,10 +210,7 @@ export const createAccount = operation({
     ownWallets: modes.filter((mode) => walletsOf(given)[mode] !== undefined)
   }),
   run: Effect.fnUntraced(function* ({ id, name, ...given }) {
-    const { Secrets } = yield* lazily(() => import("../Secrets.ts"))
-    const { walletContext } = yield* lazily(() => import("./AccountsRepo.ts"))
-    const { hdWallet } = yield* lazily(() => import("../Settings/hdWallet.ts"))
-    const configured = (yield* loadedSettings).wallets
+    const configured = (yield* Settings).wallets
     const { seal } = yield* Secrets
     /** Seals a wallet. Fails where the configuration uses it in the other mode. */
     const sealed = (mode: Mode, key: string) => {
@@ -230,13 +218,13 @@ export const createAccount = operation({
       const other = mode === "live" ? configured.test : configured.live
       return other !== undefined && hdWallet(Redacted.value(other)).fingerprint === fingerprint
         ? Either.left(WalletInOtherMode.of(mode))
-        : Either.right({ mode, fingerprint, sealed: seal(key, walletContext(id, mode)) })
+        : Either.right({ mode, fingerprint, sealed: seal(key, AccountsRepo.walletContext(id, mode)) })
     }
     const keys = walletsOf(given)
     const wallets = yield* Either.all(
       modes.flatMap((mode) => (keys[mode] === undefined ? [] : [sealed(mode, keys[mode])]))
     )
-    const accounts = yield* service
+    const accounts = yield* Accounts
     return summaryOf(yield* accounts.create({ id, name, wallets }))
   })
 })

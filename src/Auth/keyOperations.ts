@@ -31,13 +31,9 @@ import {
   rateField
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { type Caller, lazily, loadedSettings, operation } from "../Operations/operation.ts"
-import type { MadeKey } from "./Keys.ts"
-
-const service = Effect.flatMap(
-  lazily(() => import("./Keys.ts")),
-  ({ Keys }) => Keys
-)
+import { type Caller, operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
+import { Keys, type MadeKey } from "./Keys.ts"
 
 const Key = Schema.Struct({
   id: Schema.String,
@@ -139,7 +135,7 @@ const limitsFor = ({ isOperator }: Caller) =>
   isOperator
     ? Effect.succeed(undefined)
     : Effect.gen(function* () {
-        return (yield* loadedSettings).limits
+        return (yield* Settings).limits
       })
 
 /** The id of a new key. The client chooses it, so that a request that is sent twice makes one key. */
@@ -205,7 +201,7 @@ export const createKey = operation({
     expiresIn: expires && Duration.format(expires)
   }),
   run: Effect.fnUntraced(function* ({ account, expires: expiresIn, id, mode, name, ...given }, caller) {
-    const keys = yield* service
+    const keys = yield* Keys
     const key = { id, account, mode, name, expiresIn, ...permissionsOf(given), ...termsOf(given) }
     return newKeyView(yield* keys.create(key, yield* limitsFor(caller)))
   })
@@ -218,7 +214,7 @@ export const listKeys = operation({
   output: Schema.Array(Key),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* (page) {
-    const keys = yield* service
+    const keys = yield* Keys
     if (page.after !== undefined && !(yield* keys.exists(page.after))) return yield* unknownKey(page.after)
     return (yield* keys.list(page)).map(keyView)
   })
@@ -243,7 +239,7 @@ export const rollKey = operation({
   refusals: [NotFound, KeyEnded, KeyExists, TooMany, QuotaExceeded],
   audit: ({ id: key, overlap, to }) => ({ key, to, overlap: Duration.format(overlap) }),
   run: Effect.fnUntraced(function* ({ id, overlap, to }) {
-    const keys = yield* service
+    const keys = yield* Keys
     return newKeyView(yield* orUnknown(id, yield* keys.roll(id, to, overlap)))
   })
 })
@@ -260,7 +256,7 @@ export const changeKey = operation({
   refusals: [NotFound, KeyEnded, LimitRefused],
   audit: ({ id: key, ...given }) => ({ key, ...noted(given) }),
   run: Effect.fnUntraced(function* ({ id, ...given }, caller) {
-    const keys = yield* service
+    const keys = yield* Keys
     return keyView(yield* orUnknown(id, yield* keys.change(id, termsOf(given), yield* limitsFor(caller))))
   })
 })
@@ -273,7 +269,7 @@ export const revokeKey = operation({
   refusals: [NotFound],
   audit: ({ id: key }) => ({ key }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const keys = yield* service
+    const keys = yield* Keys
     return keyView(yield* orUnknown(id, yield* keys.revoke(id)))
   })
 })

@@ -5,7 +5,9 @@ import { Role } from "../Domain/Person.ts"
 import { must } from "../lib/annotations.ts"
 import { accountRule, GivenName, maybe, nameLength } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
+import { linkPath, makeLink } from "./loginLinks.ts"
 
 /** `portal.enabled` is false: a link would lead nowhere. */
 export class PortalDisabled extends Schema.TaggedError<PortalDisabled>()("PortalDisabled", {
@@ -48,11 +50,10 @@ export const makeLoginLink = operation({
   refusals: [UnknownAccount, TooMany, PortalDisabled],
   audit: ({ name, ...holder }) => ({ name, role: roleOf(holder), account: holder.account }),
   run: Effect.fnUntraced(function* ({ name, ...holder }, _, note) {
-    const { portal, server } = yield* loadedSettings
+    const { portal, server } = yield* Settings
     if (!portal.enabled) {
       return yield* new PortalDisabled({ message: "The portal is off: set portal.enabled to true, and restart tilld" })
     }
-    const { linkPath, makeLink } = yield* lazily(() => import("./loginLinks.ts"))
     const who = { name, role: roleOf(holder), account: holder.account }
     const { token } = yield* makeLink(who, ({ id }) => note({ person: id }))
     return { url: server.publicUrl + linkPath(token) }

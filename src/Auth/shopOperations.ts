@@ -17,9 +17,10 @@ import {
 import { alternatives, must } from "../lib/annotations.ts"
 import { AccountField, maybe } from "../Operations/inputFields.ts"
 import { type Flag, withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
 import { Reader } from "../Sql/Db.ts"
 import { mustExist } from "./accountOperations.ts"
+import { shopOf, storeShopChange } from "./shops.ts"
 
 /** A part of a shop: absent stays, null removes. */
 const part = <A>(rule: string, schema: Schema.Schema<A, string>, { about, value }: Pick<Flag, "about" | "value">) =>
@@ -41,7 +42,6 @@ export const showShop = operation({
   refusals: [UnknownAccount],
   run: Effect.fnUntraced(function* ({ account }) {
     yield* mustExist(account)
-    const { shopOf } = yield* lazily(() => import("./shops.ts"))
     return yield* shopOf(yield* Reader, account)
   })
 })
@@ -111,7 +111,6 @@ export const changeShop = operation({
   }),
   run: Effect.fnUntraced(function* ({ account, ...change }) {
     yield* mustExist(account)
-    const { storeShopChange } = yield* lazily(() => import("./shops.ts"))
     return yield* storeShopChange(account, change)
   })
 })

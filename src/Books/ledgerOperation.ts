@@ -1,6 +1,7 @@
 /** What the command `tilld ledger` asks: the rows of an account's ledger, or of all. */
 import { Clock, DateTime, Effect, Schema } from "effect"
 import { mustExist } from "../Auth/accountOperations.ts"
+import { shopOf } from "../Auth/shops.ts"
 import { UnknownAccount } from "../Domain/Account.ts"
 import { ChainName, chainNames, Mode } from "../Domain/Chain.ts"
 import { AccountId } from "../Domain/Ids.ts"
@@ -9,8 +10,10 @@ import { alternatives, must } from "../lib/annotations.ts"
 import { csvLine } from "../lib/text.ts"
 import { limitField, MomentField, maybe, momentAt, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
+import * as BooksRepo from "./BooksRepo.ts"
 
 /** A month such as `2026-11`. */
 export const Month = must("be a month such as 2026-11", Schema.String.pipe(Schema.pattern(/^\d{4}-(0[1-9]|1[0-2])$/)))
@@ -73,16 +76,14 @@ export const showLedger = operation({
   check: ({ from, month, until }) =>
     month !== undefined && (from ?? until) !== undefined ? "Give either a month, or from and until" : undefined,
   run: Effect.fnUntraced(function* ({ account, after = "", from, limit, month, until, ...filter }) {
-    const repo = yield* lazily(() => import("./BooksRepo.ts"))
-    const { shopOf } = yield* lazily(() => import("../Auth/shops.ts"))
     if (account !== undefined) yield* mustExist(account)
     const reader = yield* Reader
-    const { chains } = yield* loadedSettings
+    const { chains } = yield* Settings
     const now = yield* Clock.currentTimeMillis
     const [afterAccount = "", afterPlace = ""] = after.split(".")
-    const accounts = account === undefined ? yield* repo.accountsFrom(reader, afterAccount) : [account]
+    const accounts = account === undefined ? yield* BooksRepo.accountsFrom(reader, afterAccount) : [account]
     const rows: Array<typeof OwnedLedgerRow.Type> = []
-    let place = repo.placeIn(afterPlace)
+    let place = BooksRepo.placeIn(afterPlace)
     for (const [i, one] of accounts.entries()) {
       const timezone = one === undefined ? "UTC" : (yield* shopOf(reader, one)).timezone
       const between = {
@@ -90,10 +91,16 @@ export const showLedger = operation({
         ...(from === undefined ? {} : { from: momentAt(from, now) }),
         ...(until === undefined ? {} : { until: momentAt(until, now) })
       }
-      const page = yield* repo.page(reader, chains, { ...filter, ...between, account: one }, place, limit - rows.length)
+      const page = yield* BooksRepo.page(
+        reader,
+        chains,
+        { ...filter, ...between, account: one },
+        place,
+        limit - rows.length
+      )
       rows.push(...page.rows)
       // No id of an account sorts behind the tilde.
-      if (page.next !== undefined) return { rows, next: `${one ?? "~"}.${repo.placeText(page.next)}` }
+      if (page.next !== undefined) return { rows, next: `${one ?? "~"}.${BooksRepo.placeText(page.next)}` }
       if (rows.length === limit && i < accounts.length - 1) return { rows, next: `${accounts[i + 1] ?? "~"}.` }
       place = undefined
     }

@@ -1,15 +1,18 @@
 /** Operations to repair a ledger that lacks money: rescan blocks, or claim the money of one transaction. */
 import { Effect, Schema } from "effect"
+import { Chains } from "../Chains.ts"
+import { getAddress } from "../Domain/Address.ts"
 import { ChainName, Mode, type Network, networkKey } from "../Domain/Chain.ts"
 import { RepairRefused } from "../Domain/RepairErrors.ts"
 import { must } from "../lib/annotations.ts"
 import { ChainField, HashField, ModeField, maybe } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
+import { claim } from "./repair/claim.ts"
+import { rescan } from "./repair/rescan.ts"
 import type { ExclusiveWork } from "./scan/WatchContext.ts"
-
-const settingsModule = lazily(() => import("../Settings.ts"))
 
 /** The daemon has 40 seconds for a request, and a part of a range that fails is retried for 20. */
 const rescanBudget = "5 seconds"
@@ -20,14 +23,12 @@ const repairing = <A, E extends { readonly message: string }, R>(
   repair: (exclusively: ExclusiveWork) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function* () {
-    const { Settings } = yield* settingsModule
     const configured = (yield* Settings).chains.map(networkKey)
     if (!configured.includes(networkKey(network))) {
       return yield* new RepairRefused({
         message: `[chains.${networkKey(network)}] is not configured; there are ${configured.join(", ")}`
       })
     }
-    const { Chains } = yield* lazily(() => import("../Chains.ts"))
     const chains = yield* Chains
     return yield* repair(chains.exclusively(network))
   }).pipe(
@@ -62,7 +63,6 @@ export const rescanBlocks = operation({
   refusals: [RepairRefused],
   audit: ({ chain, from, mode, to }) => ({ chain, mode, from, to }),
   run: Effect.fnUntraced(function* ({ chain, mode, ...range }) {
-    const { rescan } = yield* lazily(() => import("./repair/rescan.ts"))
     return yield* repairing({ chain, mode }, (exclusively) => rescan(exclusively, range, rescanBudget))
   })
 })
@@ -97,8 +97,6 @@ export const claimTransaction = operation({
   refusals: [RepairRefused],
   audit: ({ chain, mode, txHash }) => ({ chain, mode, txHash }),
   run: Effect.fnUntraced(function* ({ chain, mode, txHash }) {
-    const { claim } = yield* lazily(() => import("./repair/claim.ts"))
-    const { getAddress } = yield* lazily(() => import("../Domain/Address.ts"))
     const found = yield* repairing({ chain, mode }, (exclusively) => claim(exclusively, txHash))
     const credits = found.credits.map((credit) => ({ ...credit, address: getAddress(credit.address) }))
     return { txHash, ...found, credits }
@@ -119,7 +117,6 @@ export const listTokens = operation({
   ),
   refusals: [],
   run: Effect.fnUntraced(function* () {
-    const { Settings } = yield* settingsModule
     return (yield* Settings).chains
   })
 })

@@ -4,26 +4,27 @@ import { mustExist } from "../Auth/accountOperations.ts"
 import { UnknownAccount } from "../Domain/Account.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
 import { InvoiceNotOpen, InvoiceObject, InvoiceStatus, type InvoiceWithPayments } from "../Domain/Invoice.ts"
+import { invoiceObject } from "../Events/paymentObject.ts"
 import { alternatives, must } from "../lib/annotations.ts"
 import { defaultPageSize } from "../lib/parameters.ts"
 import { AccountField, maybe, NotFound, pageFields, SomeMode } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import * as InvoicesRepo from "../Payments/InvoicesRepo.ts"
+import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
+import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
+import { cancelInvoice } from "./cancelInvoice.ts"
 
 const OperatorInvoice = Schema.Struct({ account: Schema.String, mode: Mode, ...InvoiceObject.fields })
 export type OperatorInvoice = typeof OperatorInvoice.Type
-
-const repo = lazily(() => import("../Payments/InvoicesRepo.ts"))
-const payments = lazily(() => import("../Payments/PaymentsRepo.ts"))
 
 const noInvoice = (id: string) =>
   new NotFound({ message: `There is no invoice ${id}: tilld invoices list shows the ids` })
 
 const view = Effect.fnUntraced(function* (found: InvoiceWithPayments) {
-  const { invoiceObject } = yield* lazily(() => import("../Events/paymentObject.ts"))
   const { account, mode } = found.invoice
-  return { account, mode, ...invoiceObject(found, yield* loadedSettings) }
+  return { account, mode, ...invoiceObject(found, yield* Settings) }
 })
 
 const InvoiceField = withFlag(Schema.String, {
@@ -48,21 +49,20 @@ export const listInvoices = operation({
   refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, limit, mode: only, reference, status }) {
     yield* mustExist(account)
-    const { byId, list } = yield* repo
-    const { ofInvoice } = yield* payments
     const reader = yield* Reader
-    const last = after === undefined ? undefined : yield* byId(reader, after)
+    const last = after === undefined ? undefined : yield* InvoicesRepo.byId(reader, after)
     if (after !== undefined && last === undefined) return yield* noInvoice(after)
     const filter = { status, merchantRef: reference, limit, after: last }
     const pages = yield* Effect.forEach(
       modes.filter((mode) => mode === (only ?? mode)),
-      (mode) => list(reader, { account, mode }, filter),
+      (mode) => InvoicesRepo.list(reader, { account, mode }, filter),
       { concurrency: 1 }
     )
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
     return yield* Effect.forEach(
       newestFirst.slice(0, limit),
-      (invoice) => Effect.flatMap(ofInvoice(reader, invoice.id), (all) => view({ invoice, payments: all })),
+      (invoice) =>
+        Effect.flatMap(PaymentsRepo.ofInvoice(reader, invoice.id), (all) => view({ invoice, payments: all })),
       { concurrency: 1 }
     )
   })
@@ -75,12 +75,10 @@ export const showInvoice = operation({
   output: OperatorInvoice,
   refusals: [NotFound],
   run: Effect.fnUntraced(function* ({ id }) {
-    const { byId } = yield* repo
-    const { ofInvoice } = yield* payments
     const reader = yield* Reader
-    const invoice = yield* byId(reader, id)
+    const invoice = yield* InvoicesRepo.byId(reader, id)
     if (invoice === undefined) return yield* noInvoice(id)
-    return yield* view({ invoice, payments: yield* ofInvoice(reader, invoice.id) })
+    return yield* view({ invoice, payments: yield* PaymentsRepo.ofInvoice(reader, invoice.id) })
   })
 })
 
@@ -92,9 +90,7 @@ export const cancelOpenInvoice = operation({
   refusals: [NotFound, InvoiceNotOpen],
   audit: ({ id }) => ({ id }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const { cancelInvoice } = yield* lazily(() => import("./cancelInvoice.ts"))
-    const { byId } = yield* repo
-    const cancelled = yield* cancelInvoice((db) => byId(db, id))
+    const cancelled = yield* cancelInvoice((db) => InvoicesRepo.byId(db, id))
     return cancelled === undefined ? yield* noInvoice(id) : yield* view(cancelled)
   })
 })

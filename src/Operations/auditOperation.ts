@@ -2,9 +2,11 @@ import { Clock, Effect, Schema } from "effect"
 import { must } from "../lib/annotations.ts"
 import { Moment } from "../lib/moment.ts"
 import { Reader } from "../Sql/Db.ts"
+import * as AuditRepo from "./AuditRepo.ts"
+import { isClaimed } from "./auditLog.ts"
 import { limitField, MomentField, maybe, momentAt, NotFound } from "./inputFields.ts"
 import { withFlag } from "./inputText.ts"
-import { lazily, operation } from "./operation.ts"
+import { operation } from "./operation.ts"
 
 /** A row of the audit log as operators see it. */
 const AuditedAct = Schema.Struct({
@@ -38,16 +40,16 @@ export const listAudit = operation({
   output: Schema.Array(AuditedAct),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* ({ before, limit, since }) {
-    const { exists, list } = yield* lazily(() => import("./AuditRepo.ts"))
-    const { isClaimed } = yield* lazily(() => import("./auditLog.ts"))
     const reader = yield* Reader
-    if (before !== undefined && !(yield* exists(reader, before))) {
+    if (before !== undefined && !(yield* AuditRepo.exists(reader, before))) {
       return yield* new NotFound({ message: `There is no act ${before}: tilld audit shows the ids` })
     }
     const from = since === undefined ? 0 : momentAt(since, yield* Clock.currentTimeMillis)
-    return (yield* list(reader, { since: from, before, limit })).map(({ detail, sequence: id, ...entry }) => ({
-      ...{ ...entry, id, claimed: isClaimed(entry.via) },
-      detail: JSON.parse(detail)
-    }))
+    return (yield* AuditRepo.list(reader, { since: from, before, limit })).map(
+      ({ detail, sequence: id, ...entry }) => ({
+        ...{ ...entry, id, claimed: isClaimed(entry.via) },
+        detail: JSON.parse(detail)
+      })
+    )
   })
 })

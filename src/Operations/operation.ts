@@ -3,10 +3,8 @@
  * of its command, which is also the request on the control socket and the act in the audit log; the schemas of its
  * input and output; its refusals; and how it is carried out. The socket, the command line and the portal's forms only
  * decode the input and render the output.
- *
- * A command loads the descriptions alone: `run` imports what it needs when it is called.
  */
-import { Effect, Either, ParseResult, Predicate, Schema } from "effect"
+import { type Effect, Either, ParseResult, Predicate, Schema } from "effect"
 import type { FieldProblem } from "../Domain/ApiError.ts"
 import { alternatives } from "../lib/annotations.ts"
 import { StoreUnavailable } from "../Sql/Db.ts"
@@ -147,12 +145,3 @@ export const decodeInput = <In, InJson>(
       return message === undefined ? Either.right(decoded) : refused("", message)
     })
   )
-
-/** Imports a module when an operation is carried out, and not before. */
-export const lazily = <Module>(load: () => Promise<Module>): Effect.Effect<Module> => Effect.promise(load)
-
-/** The settings, for an operation that is carried out. */
-export const loadedSettings = Effect.flatMap(
-  lazily(() => import("../Settings.ts")),
-  ({ Settings }) => Settings
-)

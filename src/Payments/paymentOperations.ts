@@ -18,13 +18,14 @@ import {
   SomeMode
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, loadedSettings, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
+import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
+import { abandon, cancelPayment } from "./cancellation.ts"
 import { OperatorPayment, Story } from "./operatorViews.ts"
-
-const lists = lazily(() => import("./PaymentListRepo.ts"))
-const payments = lazily(() => import("./PaymentsRepo.ts"))
-const views = lazily(() => import("./paymentHistory.ts"))
+import * as PaymentListRepo from "./PaymentListRepo.ts"
+import * as PaymentsRepo from "./PaymentsRepo.ts"
+import { operatorPayment, paymentHistoryOf } from "./paymentHistory.ts"
 
 /** Several payments have that reference or transaction: `message` lists them. */
 export class SeveralPayments extends Schema.TaggedError<SeveralPayments>()("SeveralPayments", {
@@ -60,19 +61,16 @@ export const listPayments = operation({
   refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, chain, limit, mode: only, search, status }) {
     yield* mustExist(account)
-    const { list } = yield* lists
-    const { byId } = yield* payments
-    const { operatorPayment } = yield* views
     const reader = yield* Reader
-    const last = after === undefined ? undefined : yield* byId(reader, after)
+    const last = after === undefined ? undefined : yield* PaymentsRepo.byId(reader, after)
     if (after !== undefined && last === undefined) return yield* noPayment(after)
     const pages = yield* Effect.forEach(
       modes.filter((mode) => mode === (only ?? mode)),
-      (mode) => list(reader, { account, mode }, { status, chain, search, limit, after: last }),
+      (mode) => PaymentListRepo.list(reader, { account, mode }, { status, chain, search, limit, after: last }),
       { concurrency: 1 }
     )
     const newestFirst = pages.flat().sort((a, b) => b.createdAt - a.createdAt || b.sequence - a.sequence)
-    const terms = yield* loadedSettings
+    const terms = yield* Settings
     return newestFirst.slice(0, limit).map((payment) => operatorPayment(payment, terms))
   })
 })
@@ -105,10 +103,8 @@ export const showPayment = operation({
   output: Story,
   refusals: [NotFound, SeveralPayments],
   run: Effect.fnUntraced(function* ({ limit, of }) {
-    const { meantBy } = yield* lists
-    const { paymentHistoryOf } = yield* views
     const reader = yield* Reader
-    const [payment, ...others] = yield* meantBy(reader, of, mostListed + 1)
+    const [payment, ...others] = yield* PaymentListRepo.meantBy(reader, of, mostListed + 1)
     if (payment === undefined) return yield* noPayment(of)
     if (others.length > 0) return yield* several(of, [payment, ...others])
     return yield* paymentHistoryOf(reader, payment, limit)
@@ -130,11 +126,8 @@ export const cancelOpenPayment = operation({
   refusals: [NotFound, PaymentNotPending],
   audit: ({ id }) => ({ id }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const { cancelPayment } = yield* lazily(() => import("./cancellation.ts"))
-    const { byId } = yield* payments
-    const { operatorPayment } = yield* views
-    const cancelled = yield* cancelPayment((db) => byId(db, id))
-    return cancelled === undefined ? yield* noPayment(id) : operatorPayment(cancelled.payment, yield* loadedSettings)
+    const cancelled = yield* cancelPayment((db) => PaymentsRepo.byId(db, id))
+    return cancelled === undefined ? yield* noPayment(id) : operatorPayment(cancelled.payment, yield* Settings)
   })
 })
 
@@ -159,7 +152,6 @@ export const abandonPayments = operation({
   refusals: [],
   audit: (given) => ({ ...given }),
   run: Effect.fnUntraced(function* ({ chain, mode, token }) {
-    const { abandon } = yield* lazily(() => import("./cancellation.ts"))
     return { chain, mode, ...(token === undefined ? {} : { token }), ...(yield* abandon({ chain, mode }, token)) }
   })
 })

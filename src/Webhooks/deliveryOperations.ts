@@ -20,13 +20,13 @@ import {
   SomeMode
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { type Caller, lazily, operation } from "../Operations/operation.ts"
+import { type Caller, operation } from "../Operations/operation.ts"
 import { Reader, Tx } from "../Sql/Db.ts"
+import { sendTest } from "./Dispatcher.ts"
 import type { Selection } from "./queue/DeliveryLogRepo.ts"
-
-const deliveryLog = lazily(() => import("./queue/DeliveryLogRepo.ts"))
-const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
-const orders = lazily(() => import("./queue/redelivery.ts"))
+import * as DeliveryLogRepo from "./queue/DeliveryLogRepo.ts"
+import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
+import { redeliver, redeliverPage } from "./queue/redelivery.ts"
 
 /** A delivery that cannot be sent again. Nothing was ordered. */
 export class RedeliveryRefused extends Schema.TaggedError<RedeliveryRefused>()("RedeliveryRefused", {
@@ -72,8 +72,7 @@ const selected = Effect.fnUntraced(function* (
   endpoint: string | undefined
 ) {
   if (endpoint === undefined) return modes.map((mode) => ({ owner: { account, mode }, endpoint }))
-  const { ownerOf } = yield* endpointsRepo
-  const found = yield* ownerOf(yield* Reader, endpoint)
+  const found = yield* EndpointsRepo.ownerOf(yield* Reader, endpoint)
   if (found === undefined || !(isOperator || found.owner.account === account)) return yield* noEndpoint(endpoint)
   return modes.includes(found.owner.mode) ? [found] : []
 })
@@ -94,10 +93,9 @@ export const listDeliveries = operation({
   refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, endpoint, limit, mode, payment, since, status, until }, caller) {
     yield* mustExist(account)
-    const { byId, list, operatorDelivery } = yield* deliveryLog
     const reader = yield* Reader
     const now = yield* Clock.currentTimeMillis
-    const last = after === undefined ? undefined : yield* byId(reader, after)
+    const last = after === undefined ? undefined : yield* DeliveryLogRepo.byId(reader, after)
     if (after !== undefined && last === undefined) return yield* noDelivery(after)
     const times = {
       since: since === undefined ? 0 : momentAt(since, now),
@@ -108,7 +106,7 @@ export const listDeliveries = operation({
     const selections = whose.flatMap((each) =>
       statuses.map((status): Selection => ({ ...each, ...times, payment, status, plugins: true }))
     )
-    return (yield* list(reader, selections, limit, last)).map(operatorDelivery)
+    return (yield* DeliveryLogRepo.list(reader, selections, limit, last)).map(DeliveryLogRepo.operatorDelivery)
   })
 })
 
@@ -119,9 +117,8 @@ export const showDelivery = operation({
   output: OperatorDelivery,
   refusals: [NotFound],
   run: Effect.fnUntraced(function* ({ id }) {
-    const { byId, operatorDelivery } = yield* deliveryLog
-    const delivery = yield* byId(yield* Reader, id)
-    return delivery === undefined ? yield* noDelivery(id) : operatorDelivery(delivery)
+    const delivery = yield* DeliveryLogRepo.byId(yield* Reader, id)
+    return delivery === undefined ? yield* noDelivery(id) : DeliveryLogRepo.operatorDelivery(delivery)
   })
 })
 
@@ -133,8 +130,7 @@ const to = withFlag(maybe(Schema.String), {
 /** Finds the endpoint that `to` names, which must belong to the owner of what is sent there. */
 const targetOf = Effect.fnUntraced(function* (to: string | undefined, { account, mode }: Owner) {
   if (to === undefined) return undefined
-  const { byId } = yield* endpointsRepo
-  const endpoint = yield* byId(yield* Tx, to)
+  const endpoint = yield* EndpointsRepo.byId(yield* Tx, to)
   if (endpoint === undefined) return yield* noEndpoint(to)
   if (endpoint.account === account && endpoint.mode === mode) return endpoint
   return yield* new RedeliveryRefused({
@@ -158,9 +154,7 @@ export const redeliverOne = operation({
   refusals: [NotFound, RedeliveryRefused, QuotaExceeded],
   audit: ({ id: delivery, to }) => ({ delivery, to }),
   run: Effect.fnUntraced(function* ({ id, to }) {
-    const { byId } = yield* deliveryLog
-    const { redeliver } = yield* orders
-    const delivery = yield* byId(yield* Reader, id)
+    const delivery = yield* DeliveryLogRepo.byId(yield* Reader, id)
     if (delivery === undefined) return yield* noDelivery(id)
     const ordered = yield* redeliver(delivery, id, targetOf(to, delivery))
     if (ordered === undefined) return yield* noDelivery(id)
@@ -215,12 +209,10 @@ export const redeliverRange = operation({
     until: until && momentText(until)
   }),
   run: Effect.fnUntraced(function* ({ account, after, endpoint, mode, payment, since, status, to, until }, caller) {
-    const { byId } = yield* endpointsRepo
-    const { redeliverPage } = yield* orders
     yield* mustExist(account)
     const now = yield* Clock.currentTimeMillis
     // Without a mode it is the one of the endpoint to send to.
-    const only = mode ?? (to === undefined ? undefined : (yield* byId(yield* Reader, to))?.mode)
+    const only = mode ?? (to === undefined ? undefined : (yield* EndpointsRepo.byId(yield* Reader, to))?.mode)
     const asked = modes.filter((one) => one === (only ?? one))
     const left = asked.slice(after === undefined ? 0 : Math.max(0, asked.indexOf(after.mode)))
     const [whose, another] = yield* selected(caller, account, left, endpoint)
@@ -261,9 +253,7 @@ export const sendTestDelivery = operation({
   audit: ({ endpoint }) => ({ endpoint }),
   auditFirst: true,
   run: Effect.fnUntraced(function* ({ endpoint: id }) {
-    const { byId } = yield* endpointsRepo
-    const { sendTest } = yield* lazily(() => import("./Dispatcher.ts"))
-    const endpoint = yield* byId(yield* Reader, id)
+    const endpoint = yield* EndpointsRepo.byId(yield* Reader, id)
     // A shop plugin takes no message but an invoice's.
     return endpoint === undefined || endpoint.plugin ? yield* noEndpoint(id) : yield* sendTest(endpoint)
   })

@@ -28,14 +28,11 @@ import {
   SomeMode
 } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
+import { operation } from "../Operations/operation.ts"
 import { Reader } from "../Sql/Db.ts"
-
-const service = Effect.flatMap(
-  lazily(() => import("../Webhooks.ts")),
-  ({ Webhooks }) => Webhooks
-)
-const endpointsRepo = lazily(() => import("./queue/EndpointsRepo.ts"))
+import { Webhooks } from "../Webhooks.ts"
+import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
+import { freshSecret } from "./signature.ts"
 
 const ListedEndpoint = Schema.Struct({
   id: Schema.String,
@@ -57,11 +54,10 @@ export const listEndpoints = operation({
   refusals: [UnknownAccount],
   run: Effect.fnUntraced(function* ({ account, mode: only }) {
     yield* mustExist(account)
-    const { list } = yield* endpointsRepo
     const reader = yield* Reader
     const each = Effect.forEach(
       modes.filter((mode) => mode === (only ?? mode)),
-      (mode) => list(reader, { account, mode }),
+      (mode) => EndpointsRepo.list(reader, { account, mode }),
       { concurrency: 1 }
     )
     return (yield* each).flat()
@@ -100,8 +96,7 @@ export const registerEndpoint = operation({
   audit: ({ account, events, id: endpoint, mode, url }) => ({ endpoint, account, mode, host: loggedHost(url), events }),
   run: Effect.fnUntraced(function* ({ account, events, id, mode, url, ...given }, _, note) {
     yield* mustExist(account)
-    const { freshSecret } = yield* lazily(() => import("./signature.ts"))
-    const webhooks = yield* service
+    const webhooks = yield* Webhooks
     const secret = given.secret === undefined ? freshSecret() : Redacted.make(given.secret)
     const endpoint = yield* webhooks
       .create({ account, mode }, { id, url, events, secret }, (registered) =>
@@ -159,9 +154,8 @@ export const changeEndpoint = operation({
     ...{ endpoint: id, host: loggedHost(url), events, secret: secret && "replaced" }
   }),
   run: Effect.fnUntraced(function* ({ id, secret, ...change }) {
-    const { byId } = yield* endpointsRepo
-    const webhooks = yield* service
-    const endpoint = yield* byId(yield* Reader, id)
+    const webhooks = yield* Webhooks
+    const endpoint = yield* EndpointsRepo.byId(yield* Reader, id)
     if (endpoint === undefined) return yield* noEndpoint(id)
     if (endpoint.plugin !== undefined) {
       return yield* new ChangeRefused({ message: `${id} is of a shop plugin: change it there, or delete it` })
@@ -182,9 +176,8 @@ export const deleteEndpoint = operation({
   refusals: [NotFound],
   audit: ({ id: endpoint }) => ({ endpoint }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const { byId } = yield* endpointsRepo
-    const endpoint = yield* byId(yield* Reader, id)
-    const cancelled = endpoint && (yield* (yield* service).remove(endpoint, id, endpoint.plugin !== undefined))
+    const endpoint = yield* EndpointsRepo.byId(yield* Reader, id)
+    const cancelled = endpoint && (yield* (yield* Webhooks).remove(endpoint, id, endpoint.plugin !== undefined))
     return cancelled === undefined ? yield* noEndpoint(id) : { id, cancelled }
   })
 })

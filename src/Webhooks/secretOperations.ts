@@ -7,8 +7,8 @@ import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/Se
 import { Moment } from "../lib/moment.ts"
 import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { lazily, operation } from "../Operations/operation.ts"
-import type { SecretPair } from "./SigningKeys.ts"
+import { operation } from "../Operations/operation.ts"
+import { defaultSecrets, type SecretPair, SigningKeys } from "./SigningKeys.ts"
 
 const Secret = Schema.Struct({
   secret: Schema.String,
@@ -32,7 +32,6 @@ export const showSecret = operation({
   audit: ({ account, mode }) => ({ account, mode }),
   run: Effect.fnUntraced(function* (owner) {
     yield* mustExist(owner.account)
-    const { defaultSecrets } = yield* lazily(() => import("./SigningKeys.ts"))
     return shown(yield* defaultSecrets(owner))
   })
 })
@@ -58,7 +57,6 @@ export const rotateSecret = operation({
   audit: ({ account, mode, overlap }) => ({ account, mode, overlap: Duration.format(overlap) }),
   run: Effect.fnUntraced(function* ({ account, mode, ...rotation }) {
     yield* mustExist(account)
-    const { SigningKeys } = yield* lazily(() => import("./SigningKeys.ts"))
     const keys = yield* SigningKeys
     return shown(yield* keys.rotate({ account, mode }, rotation))
   })

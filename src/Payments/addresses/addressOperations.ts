@@ -1,6 +1,7 @@
 /** What operators do with receiving addresses: show where money came, note what was moved, skip addresses, prove the seed. */
 import { Clock, Effect, Schema } from "effect"
 import { mustExist } from "../../Auth/accountOperations.ts"
+import { Chains } from "../../Chains.ts"
 import { ProofRefused, UnknownAccount } from "../../Domain/Account.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import { AccountId } from "../../Domain/Ids.ts"
@@ -9,10 +10,16 @@ import { iso } from "../../lib/moment.ts"
 import { cut } from "../../lib/text.ts"
 import { AccountField, ChainField, HashField, ModeField, maybe, otherwise } from "../../Operations/inputFields.ts"
 import { withFlag } from "../../Operations/inputText.ts"
-import { lazily, operation } from "../../Operations/operation.ts"
+import { operation } from "../../Operations/operation.ts"
+import { pricesOf } from "../../Quotes/frozenRates.ts"
 import { Reader, Tx } from "../../Sql/Db.ts"
+import { Writer } from "../../Sql.ts"
+import * as CollectedRepo from "./CollectedRepo.ts"
 import { blindJump } from "./IndexMark.ts"
+import { Jumps } from "./numbering.ts"
 import { ReceivedPayment } from "./receivedPayment.ts"
+import { challengeOf, isSignedBy, parseProof, recordProof } from "./walletProof.ts"
+import { allWalletUsers, walletOfOwner, walletWith } from "./walletUsers.ts"
 
 /** Payments that one request looks at. */
 const window = 5_000
@@ -37,9 +44,8 @@ export const listReceived = operation({
   run: Effect.fnUntraced(function* ({ account, after, chain, mode }) {
     // An empty list would read as: nothing waits.
     if (account !== undefined) yield* mustExist(account)
-    const repo = yield* lazily(() => import("./CollectedRepo.ts"))
     const reader = yield* Reader
-    const { next, rows } = yield* repo.received(reader, { chain, mode }, account, after, window)
+    const { next, rows } = yield* CollectedRepo.received(reader, { chain, mode }, account, after, window)
     return {
       addresses: rows.map(({ held, isOpen, walletAccount, ...row }) => ({
         ...row,
@@ -60,7 +66,6 @@ export const readChain = operation({
   output: Schema.Struct({ head: maybe(Schema.Number) }),
   refusals: [],
   run: Effect.fnUntraced(function* ({ chain, mode }) {
-    const { Chains } = yield* lazily(() => import("../../Chains.ts"))
     const { health, look } = yield* Chains
     yield* look({ chain, mode })
     const head = (yield* health).find((one) => one.chain === chain && one.mode === mode)?.head
@@ -113,18 +118,15 @@ export const recordCollected = operation({
     ...{ chain, mode, digest, transfers: transfers.length, transactions: gas.length }
   }),
   run: Effect.fnUntraced(function* ({ chain, gas, mode, transfers }) {
-    const repo = yield* lazily(() => import("./CollectedRepo.ts"))
-    const { Writer } = yield* lazily(() => import("../../Sql.ts"))
     const writer = yield* Writer
-    const { pricesOf } = yield* lazily(() => import("../../Quotes/frozenRates.ts"))
     const moment = { now: yield* Clock.currentTimeMillis, prices: yield* pricesOf }
     const given = transfers.map(({ amount, ...transfer }) => ({ ...transfer, amount: `${amount}` }))
     const paid = gas.map(({ wei, ...transaction }) => ({ ...transaction, wei: `${wei}` }))
     const added = yield* writer.write(
       Effect.gen(function* () {
         const tx = yield* Tx
-        const added = yield* repo.add(tx, { chain, mode }, given, moment)
-        yield* repo.addGas(tx, { chain, mode }, paid, moment)
+        const added = yield* CollectedRepo.add(tx, { chain, mode }, given, moment)
+        yield* CollectedRepo.addGas(tx, { chain, mode }, paid, moment)
         return added
       })
     )
@@ -159,8 +161,6 @@ export const jumpAddresses = operation({
   refusals: [],
   audit: ({ by }) => ({ by }),
   run: Effect.fnUntraced(function* ({ by }) {
-    const { Jumps } = yield* lazily(() => import("./numbering.ts"))
-    const { allWalletUsers } = yield* lazily(() => import("./walletUsers.ts"))
     const { jump } = yield* Jumps
     const users = yield* allWalletUsers
     return (yield* jump(by)).map((jumped) => ({
@@ -169,9 +169,6 @@ export const jumpAddresses = operation({
     }))
   })
 })
-
-const wallets = lazily(() => import("./walletUsers.ts"))
-const proofs = lazily(() => import("./walletProof.ts"))
 
 /** Days after its challenge on which a proof is taken: the way to the seed may be long. */
 const validDays = 31
@@ -185,8 +182,6 @@ export const challengeWallet = operation({
   refusals: [UnknownAccount, ProofRefused],
   run: Effect.fnUntraced(function* ({ account, mode }) {
     yield* mustExist(account)
-    const { walletOfOwner } = yield* wallets
-    const { challengeOf } = yield* proofs
     const wallet = yield* walletOfOwner({ account, mode })
     if (wallet === undefined) {
       return yield* new ProofRefused({
@@ -212,8 +207,6 @@ export const checkProof = operation({
   refusals: [ProofRefused],
   audit: ({ proof }) => ({ proof: cut(proof, 200) }),
   run: Effect.fnUntraced(function* ({ proof }) {
-    const { isSignedBy, parseProof, recordProof } = yield* proofs
-    const { walletWith } = yield* wallets
     const parsed = parseProof(proof)
     if (parsed === undefined) {
       return yield* new ProofRefused({
@@ -237,7 +230,6 @@ export const checkProof = operation({
         message: "The proof is not signed by the wallet's first address: nothing was noted"
       })
     }
-    const { Writer } = yield* lazily(() => import("../../Sql.ts"))
     yield* (yield* Writer).write(recordProof(parsed))
     return { wallet: parsed.fingerprint, day: parsed.day, address: wallet.address(0) }
   })

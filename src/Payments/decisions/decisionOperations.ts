@@ -12,7 +12,7 @@ import {
   notePattern,
   TransactionNotProven
 } from "../../Domain/Exception.ts"
-import { OperatorException } from "../../Domain/ExceptionObject.ts"
+import { OperatorException, operatorException } from "../../Domain/ExceptionObject.ts"
 import {
   type Refund,
   RefundObject,
@@ -34,12 +34,17 @@ import {
   pageFields
 } from "../../Operations/inputFields.ts"
 import { withFlag } from "../../Operations/inputText.ts"
-import { lazily, loadedSettings, operation } from "../../Operations/operation.ts"
+import { operation } from "../../Operations/operation.ts"
+import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql/Db.ts"
+import * as ExceptionsRepo from "../ExceptionsRepo.ts"
 import { DecisionView } from "../operatorViews.ts"
-
-const refunding = lazily(() => import("./refund.ts"))
-const views = lazily(() => import("../paymentHistory.ts"))
+import * as PaymentsRepo from "../PaymentsRepo.ts"
+import { decisionView } from "../paymentHistory.ts"
+import * as RefundsRepo from "../RefundsRepo.ts"
+import { whyExceptionUndecidable } from "../undecidable.ts"
+import { accept } from "./accept.ts"
+import { dropRefund, nameRefund, noteRefund } from "./refund.ts"
 
 const nounOf = (id: string) => (id.startsWith("exc_") ? "exception" : id.startsWith("ref_") ? "refund" : "payment")
 
@@ -68,18 +73,13 @@ export const listExceptions = operation({
   output: Schema.Array(OpenException),
   refusals: [NotFound],
   run: Effect.fnUntraced(function* (filter) {
-    const payments = yield* lazily(() => import("../PaymentsRepo.ts"))
-    const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
-    const { open } = yield* lazily(() => import("../ExceptionsRepo.ts"))
-    const { operatorException } = yield* lazily(() => import("../../Domain/ExceptionObject.ts"))
     const reader = yield* Reader
     const { after, payment } = filter
     // An empty list for an unknown id would read as: no exception is open.
-    if (payment && !(yield* payments.byId(reader, payment))) return yield* notFound(payment)
-    if (after && !(yield* exceptions.byId(reader, after))) return yield* notFound(after)
-    const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
+    if (payment && !(yield* PaymentsRepo.byId(reader, payment))) return yield* notFound(payment)
+    if (after && !(yield* ExceptionsRepo.byId(reader, after))) return yield* notFound(after)
     return yield* Effect.forEach(
-      yield* open(reader, filter),
+      yield* ExceptionsRepo.open(reader, filter),
       Effect.fnUntraced(function* (one) {
         const undecidable = yield* whyExceptionUndecidable(reader, one)
         return { ...operatorException(one), ...(undecidable && { undecidable }) }
@@ -144,13 +144,11 @@ export const acceptMoney = operation({
     ...(uncorroborated ? { uncorroborated } : {})
   }),
   run: Effect.fnUntraced(function* ({ id, ...named }, _, add) {
-    const { accept } = yield* lazily(() => import("./accept.ts"))
-    const { decisionView } = yield* views
     const decision = accept(id, undefined, named, (_, made) =>
       Effect.sync(() => made === "repeated" && add({ repeated: true }))
     )
     const accepted = yield* orNotFound(id, yield* namingOption(decision))
-    return yield* decisionView(accepted, yield* loadedSettings)
+    return yield* decisionView(accepted, yield* Settings)
   })
 })
 
@@ -210,9 +208,7 @@ export const refundMoney = operation({
     ...(uncorroborated ? { uncorroborated } : {})
   }),
   run: Effect.fnUntraced(function* ({ id, ...request }, _, add) {
-    const { nameRefund, noteRefund } = yield* refunding
-    const { decisionView } = yield* views
-    const terms = yield* loadedSettings
+    const terms = yield* Settings
     if (id.startsWith("ref_")) {
       const { txHash } = request
       if (txHash === undefined) return yield* new DecisionInvalid({ field: "txHash", message: "--tx must be given" })
@@ -231,8 +227,7 @@ export const refundMoney = operation({
 
 /** The payment of a refund, unless the database has lost it. */
 const paymentOf = Effect.fnUntraced(function* ({ payment }: Refund) {
-  const { byId } = yield* lazily(() => import("../PaymentsRepo.ts"))
-  return payment === undefined ? undefined : yield* byId(yield* Reader, payment)
+  return payment === undefined ? undefined : yield* PaymentsRepo.byId(yield* Reader, payment)
 })
 
 const operatorRefund = Effect.fnUntraced(function* (refund: Refund) {
@@ -256,11 +251,10 @@ export const listRefunds = operation({
   refusals: [UnknownAccount, NotFound],
   run: Effect.fnUntraced(function* ({ account, after, mode, ...filter }) {
     yield* mustExist(account)
-    const repo = yield* lazily(() => import("../RefundsRepo.ts"))
     const reader = yield* Reader
-    const last = after === undefined ? undefined : yield* repo.byId(reader, after)
+    const last = after === undefined ? undefined : yield* RefundsRepo.byId(reader, after)
     if (after !== undefined && last === undefined) return yield* notFound(after)
-    const listed = yield* repo.list(reader, { account, mode }, { ...filter, after: last })
+    const listed = yield* RefundsRepo.list(reader, { account, mode }, { ...filter, after: last })
     return yield* Effect.forEach(listed, operatorRefund)
   })
 })
@@ -273,7 +267,6 @@ export const dropUnmade = operation({
   refusals: [NotFound, RefundUnderWay, RefundSettled],
   audit: ({ id }) => ({ id }),
   run: Effect.fnUntraced(function* ({ id }) {
-    const { dropRefund } = yield* refunding
     return yield* operatorRefund(yield* orNotFound(id, yield* dropRefund(id, undefined)))
   })
 })

@@ -1,15 +1,19 @@
 /** What the commands that plan and broadcast ask about refunds: what is owed, that they begin, and what became of them. */
 import { Effect, Schema } from "effect"
+import { getAddress } from "../../Domain/Address.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
 import { ChainName, Mode } from "../../Domain/Chain.ts"
 import { AlreadyDecided } from "../../Domain/Exception.ts"
 import { plannedRefundId, RefundId } from "../../Domain/Ids.ts"
 import { isStanding, RefundSettled, RefundUnderWay } from "../../Domain/Refund.ts"
 import { HashField, maybe, otherwise } from "../../Operations/inputFields.ts"
-import { lazily, operation } from "../../Operations/operation.ts"
+import { operation } from "../../Operations/operation.ts"
 import { Reader } from "../../Sql/Db.ts"
-
-const refunding = lazily(() => import("./refund.ts"))
+import * as CollectedRepo from "../addresses/CollectedRepo.ts"
+import * as ExceptionsRepo from "../ExceptionsRepo.ts"
+import * as RefundsRepo from "../RefundsRepo.ts"
+import { whyExceptionUndecidable } from "../undecidable.ts"
+import { accountPaying, beginPaying } from "./refund.ts"
 
 /** Refunds that one request asks about at most. */
 export const mostRefundsAsked = 500
@@ -52,23 +56,17 @@ export const owedRefunds = operation({
   output: Schema.Array(OwedRefund),
   refusals: [],
   run: Effect.fnUntraced(function* ({ all, digest, of }) {
-    const exceptions = yield* lazily(() => import("../ExceptionsRepo.ts"))
-    const repo = yield* lazily(() => import("../RefundsRepo.ts"))
-    const { getAddress } = yield* lazily(() => import("../../Domain/Address.ts"))
-    const { transactionsOf } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
-    const { keptBeside } = yield* lazily(() => import("../addresses/CollectedRepo.ts"))
-    const { whyExceptionUndecidable } = yield* lazily(() => import("../undecidable.ts"))
     const reader = yield* Reader
-    const ids = all ? (yield* repo.payable(reader, mostRefundsAsked)).map(({ id }) => id) : of
+    const ids = all ? (yield* RefundsRepo.payable(reader, mostRefundsAsked)).map(({ id }) => id) : of
     return yield* Effect.forEach(
       ids,
       Effect.fnUntraced(function* (of) {
-        const exception = of.startsWith("exc_") ? yield* exceptions.byId(reader, of) : undefined
-        const planned = exception && (yield* repo.plannedOf(reader, exception.id))
+        const exception = of.startsWith("exc_") ? yield* ExceptionsRepo.byId(reader, of) : undefined
+        const planned = exception && (yield* RefundsRepo.plannedOf(reader, exception.id))
         const underWay = planned?.filter(({ status }) => status === "begun")
         const begun = underWay?.find(({ plan }) => plan?.digest === digest)
         const id = begun?.id ?? (exception && planned ? plannedRefundId(exception.id, planned.length) : of)
-        const refund = begun ?? (yield* repo.byId(reader, id))
+        const refund = begun ?? (yield* RefundsRepo.byId(reader, id))
         const isOwed =
           refund !== undefined && isStanding(refund)
             ? (refund.status === "noted" && refund.txHash === undefined) ||
@@ -86,11 +84,15 @@ export const owedRefunds = operation({
         const place = refund !== undefined && isStanding(refund) ? refund : exception
         if (place === undefined) return { of, problem: `${of} is not known` }
         const { chain, currency, mode } = place
-        const index = exception?.index ?? (yield* repo.walletIndexOf(reader, place.address))
+        const index = exception?.index ?? (yield* RefundsRepo.walletIndexOf(reader, place.address))
         const undecidable = exception && begun === undefined && (yield* whyExceptionUndecidable(reader, exception))
         const address = getAddress(place.address as `0x${string}`)
-        const noted = (yield* transactionsOf(reader, [{ chain, mode, address }]))({ chain, mode, address })
-        const kept = (yield* keptBeside(reader, [place]))(place)
+        const noted = (yield* CollectedRepo.transactionsOf(reader, [{ chain, mode, address }]))({
+          chain,
+          mode,
+          address
+        })
+        const kept = (yield* CollectedRepo.keptBeside(reader, [place]))(place)
         const to = place === refund ? refund.to : undefined
         return {
           ...{ of, refund: id as RefundId, chain, mode, currency, amount: `${place.amount}`, address },
@@ -135,7 +137,6 @@ export const beginRefunds = operation({
     refunds: refunds.map(({ refund }) => refund).join(" ")
   }),
   run: Effect.fnUntraced(function* ({ digest, refunds, wasSent }) {
-    const { beginPaying } = yield* refunding
     const all = refunds.map(({ amount, exception, ...one }) => ({ ...one, digest, exception, amount: BigInt(amount) }))
     return { unknown: yield* beginPaying(all, wasSent) }
   })
@@ -153,7 +154,6 @@ export const accountRefunds = operation({
   refusals: [],
   audit: ({ digest, sent, unsent }) => ({ digest, sent: sent.length, unsent: unsent.length }),
   run: Effect.fnUntraced(function* ({ digest, sent, unsent }) {
-    const { accountPaying } = yield* refunding
     return { changed: yield* accountPaying(digest, sent, unsent) }
   })
 })
