@@ -14,7 +14,7 @@ import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Invoices } from "./Invoices.ts"
-import { Addresses, jumpsLayer, refuseSharedWallets } from "./Payments/addresses/Addresses.ts"
+import { Addresses, refuseSharedWallets } from "./Payments/addresses/Addresses.ts"
 import { Uncollected } from "./Payments/addresses/Uncollected.ts"
 import { RefundBell } from "./Payments/decisions/RefundBell.ts"
 import { refuseDroppedChains } from "./Payments/openNeeds.ts"
@@ -41,7 +41,7 @@ import { Webhooks } from "./Webhooks.ts"
  * caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
-  Layer.mergeAll(Invoices.layer, jumpsLayer, Alerts.layer).pipe(
+  Layer.mergeAll(Invoices.layer, Alerts.layer).pipe(
     Layer.provideMerge(Payments.layer),
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer, Uncollected.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer)),

@@ -13,7 +13,7 @@ import { withFlag } from "../Operations/inputText.ts"
 import { operation } from "../Operations/operation.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
-import * as BooksRepo from "./BooksRepo.ts"
+import * as Repo from "./BooksRepo.ts"
 
 /** A month such as `2026-11`. */
 export const Month = must("be a month such as 2026-11", Schema.String.pipe(Schema.pattern(/^\d{4}-(0[1-9]|1[0-2])$/)))
@@ -81,9 +81,9 @@ export const showLedger = operation({
     const { chains } = yield* Settings
     const now = yield* Clock.currentTimeMillis
     const [afterAccount = "", afterPlace = ""] = after.split(".")
-    const accounts = account === undefined ? yield* BooksRepo.accountsFrom(reader, afterAccount) : [account]
+    const accounts = account === undefined ? yield* Repo.accountsFrom(reader, afterAccount) : [account]
     const rows: Array<typeof OwnedLedgerRow.Type> = []
-    let place = BooksRepo.placeIn(afterPlace)
+    let place = Repo.placeIn(afterPlace)
     for (const [i, one] of accounts.entries()) {
       const timezone = one === undefined ? "UTC" : (yield* shopOf(reader, one)).timezone
       const between = {
@@ -91,16 +91,10 @@ export const showLedger = operation({
         ...(from === undefined ? {} : { from: momentAt(from, now) }),
         ...(until === undefined ? {} : { until: momentAt(until, now) })
       }
-      const page = yield* BooksRepo.page(
-        reader,
-        chains,
-        { ...filter, ...between, account: one },
-        place,
-        limit - rows.length
-      )
+      const page = yield* Repo.page(reader, chains, { ...filter, ...between, account: one }, place, limit - rows.length)
       rows.push(...page.rows)
       // No id of an account sorts behind the tilde.
-      if (page.next !== undefined) return { rows, next: `${one ?? "~"}.${BooksRepo.placeText(page.next)}` }
+      if (page.next !== undefined) return { rows, next: `${one ?? "~"}.${Repo.placeText(page.next)}` }
       if (rows.length === limit && i < accounts.length - 1) return { rows, next: `${accounts[i + 1] ?? "~"}.` }
       place = undefined
     }

@@ -67,9 +67,8 @@ const ErrorBody = Schema.Struct({
  */
 export const resultOf = Effect.fnUntraced(function* <In, InJson, Out, OutJson, E, R>(
   { output, refusal }: Operation<In, InJson, Out, OutJson, E, R>,
-  { body, defect, status }: OperationAnswer
+  { body, status }: OperationAnswer
 ): Effect.fn.Return<Out, E | NotUnderstood | Forbidden | DaemonSilent> {
-  if (defect !== undefined) return yield* Effect.failCause(defect)
   if (status === 200) return yield* Effect.mapError(Schema.decodeUnknown(output)(body), NotUnderstood.of)
   const { error } = yield* Effect.mapError(Schema.decodeUnknown(ErrorBody)(body), NotUnderstood.of)
   const { code, details, message } = error

@@ -66,12 +66,12 @@ const lock = (file: string): (() => void) | undefined => {
   }
 }
 
-const refusal = (database: string, holder: Holder | undefined) =>
+export const lockedBy = (database: string, holder: Partial<Holder> | undefined) =>
   new InstanceLocked({
     pid: holder?.pid,
     message:
       `Another process works on ${database}: ` +
-      (holder === undefined
+      (holder?.pid === undefined
         ? "it has not given its name; look for another tilld, also in other containers, and end it"
         : `tilld ${holder.command}, process ${holder.pid}; wait for it, or end it`)
   })
@@ -101,10 +101,6 @@ export const holderOf = (database: string): Partial<Holder> | undefined => {
   if (held === false) return undefined
   return readHolder(`${database}.pid`) ?? (held === true ? {} : undefined)
 }
-
-/** The refusal that `acquire` would have now; undefined where no process holds the lock. */
-export const refusalNow = (database: string): InstanceLocked | undefined =>
-  holderOf(database) && refusal(database, readHolder(`${database}.pid`))
 
 /**
  * Locks the database for this process, until the scope closes or the process dies: an exclusive lock on
@@ -138,7 +134,7 @@ export const acquire = (
   })
   return Effect.acquireRelease(
     Effect.flatMap(take, (unlock) =>
-      unlock === undefined ? Effect.fail(refusal(database, readHolder(pidFile))) : Effect.succeed(unlock)
+      unlock === undefined ? Effect.fail(lockedBy(database, readHolder(pidFile))) : Effect.succeed(unlock)
     ),
     (unlock) =>
       Effect.sync(() => {

@@ -1,30 +1,28 @@
+import { existsSync } from "node:fs"
 import { Command } from "@effect/cli"
-import { BigDecimal, Effect, Option, Schema } from "effect"
+import { BigDecimal, Effect, Layer, Option, Schema } from "effect"
+import { accessTo } from "../Chains/providers/chainAccess.ts"
+import { Rpc } from "../Chains/rpc/Rpc.ts"
 import type { UnsweptRow } from "../Collect/unswept.ts"
+import { Invocation } from "../Control/Invocation.ts"
 import { ChainName, chainNames, networkKey } from "../Domain/Chain.ts"
 import { decimalText } from "../Domain/Currency.ts"
 import { must } from "../lib/annotations.ts"
 import { quantityText } from "../lib/quantities.ts"
+import { audited } from "../Operations/auditLog.ts"
 import { maybe, otherwise, SomeMode } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
-import { jumpAddresses } from "../Payments/addresses/addressOperations.ts"
+import { jumpAddresses, withUsers } from "../Payments/addresses/addressOperations.ts"
+import { noteJump } from "../Payments/addresses/numbering.ts"
+import { readPrices } from "../Quotes/Prices.ts"
+import { Settings, type SettingsShape } from "../Settings.ts"
+import * as InstanceLock from "../Sql/InstanceLock.ts"
+import * as Sql from "../Sql.ts"
+import { whileLocked } from "./askDaemon.ts"
 import { complain, print, table } from "./Output.ts"
 import { askFor, commandWith, decoded } from "./operationCommand.ts"
 import { controlTargetOf, loadSettings, UsageError } from "./options.ts"
 import { allReceived } from "./sweepInputs.ts"
-
-/** Loaded only here: other commands ask no chain by themselves. */
-const collect = Effect.promise(() =>
-  Promise.all([
-    import("../Chains/providers/chainAccess.ts"),
-    import("../Collect/unswept.ts"),
-    import("../Quotes/Prices.ts"),
-    import("../Chains/rpc/Rpc.ts")
-  ])
-)
-
-/** Loaded only here: it needs the store. */
-const directly = Effect.promise(() => import("./jumpAddresses.ts"))
 
 const usdRule = "be an amount of USD such as 5 or 0.50"
 /** An amount of USD. */
@@ -101,7 +99,7 @@ const unswept = commandWith(
     Effect.gen(function* () {
       const { account, chain, csv, minUsd, mode } = yield* decoded({ fields, input: Schema.Struct(fields) }, json)
       const settings = yield* loadSettings(target)
-      const [{ accessTo }, { readUnswept }, { readPrices }, { Rpc }] = yield* collect
+      const { readUnswept } = yield* Effect.promise(() => import("../Collect/unswept.ts"))
       const wanted = settings.chains.filter(
         (one) => (chain === undefined || one.chain === chain) && (mode === undefined || one.mode === mode)
       )
@@ -126,6 +124,22 @@ const unswept = commandWith(
     })
 )
 
+/** Skips addresses where no daemon runs: its next start must not hand out what a snapshot has forgotten. */
+const jumpDirectly = Effect.fn("commands.jumpDirectly")(function* (settings: SettingsShape, by: number) {
+  const { user: who } = yield* Invocation
+  const { path } = settings.database
+  if (!existsSync(path)) {
+    return yield* new UsageError({ message: `There is no database ${path}: no address has been handed out` })
+  }
+  yield* Effect.retry(InstanceLock.acquire(path, "addresses jump"), whileLocked)
+  return yield* Effect.provide(
+    audited({ via: "direct", who }, { act: jumpAddresses.name, detail: { by } }, () =>
+      Effect.flatMap(noteJump(by), withUsers)
+    ),
+    Layer.merge(Sql.layer(path), Layer.succeed(Settings, settings))
+  )
+}, Effect.scoped)
+
 /** `tilld addresses jump`: beside a daemon, and without one. */
 const jump = commandWith("jump", jumpAddresses.summary, jumpAddresses.fields, (json, target) =>
   Effect.gen(function* () {
@@ -135,9 +149,7 @@ const jump = commandWith("jump", jumpAddresses.summary, jumpAddresses.fields, (j
       askFor(place, jumpAddresses, input),
       "DaemonAbsent",
       Effect.fnUntraced(function* (absent) {
-        if ("socket" in place) return yield* absent
-        const { jumpDirectly } = yield* directly
-        return yield* jumpDirectly(place, input)
+        return yield* "socket" in place ? absent : jumpDirectly(place, input.by)
       })
     )
     if (target.json) return yield* print(JSON.stringify(jumped))

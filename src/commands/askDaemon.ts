@@ -13,6 +13,7 @@ import {
 } from "../Control/socketProtocol.ts"
 import type { AnyOperation, Operation } from "../Operations/operation.ts"
 import type { SettingsShape } from "../Settings.ts"
+import { holderOf, lockedBy } from "../Sql/InstanceLock.ts"
 
 /** Bytes of a reply at most: many times the longest history of a payment. */
 const answerBytes = 64 * 1024 * 1024
@@ -52,19 +53,18 @@ const connectTo = ({ control, database }: SettingsShape) =>
 /** Retries for 3 seconds: a daemon that starts holds the lock of its database before it listens. */
 export const whileLocked = Schedule.spaced("100 millis").pipe(Schedule.upTo("3 seconds"))
 
-/** Loaded only where nothing listens: it loads SQLite. */
-const instanceLock = Effect.promise(() => import("../Sql/InstanceLock.ts"))
-
-/** Why nothing listens: a process that does not, or not yet, holds the lock of the database, or no daemon runs. */
-const absentAt = Effect.fnUntraced(function* (place: ControlTarget) {
-  const held = "socket" in place ? undefined : (yield* instanceLock).refusalNow(place.database.path)
-  if (held !== undefined) return yield* held
-  const [path, also] =
-    "socket" in place ? [place.socket, "; or correct TILLD_SOCKET"] : [`${place.database.path}.sock`, ""]
-  return yield* new DaemonAbsent({
+const absent = (path: string, also = "") =>
+  new DaemonAbsent({
     message: `This command needs a running daemon, and none listens at ${path}: start it with: systemctl start tilld (or tilld serve)${also}`
   })
-})
+
+/** Why nothing listens: a process that does not, or not yet, holds the lock of the database, or no daemon runs. */
+const absentAt = (place: ControlTarget) => {
+  if ("socket" in place) return absent(place.socket, "; or correct TILLD_SOCKET")
+  const { path } = place.database
+  const holder = holderOf(path)
+  return holder === undefined ? absent(`${path}.sock`) : lockedBy(path, holder)
+}
 
 /**
  * Has the daemon carry out an operation. Fails as the operation does, and with `DaemonAbsent`, `InstanceLocked`,

@@ -1,6 +1,8 @@
 import { Command } from "@effect/cli"
 import { Effect, Redacted } from "effect"
 import { networkKey } from "../Domain/Chain.ts"
+import { missingFolder } from "../Payments/addresses/IndexMark.ts"
+import { unmetNeeds } from "../Payments/openNeeds.ts"
 import { SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
 import { print } from "./Output.ts"
@@ -18,14 +20,7 @@ const placeholders = ({ chains, server }: SettingsShape): ReadonlyArray<string> 
 ]
 
 /** Loaded only here: no other command reads the database beside a daemon. */
-const modules = Effect.promise(() =>
-  Promise.all([
-    import("../Doctor/storeFacts.ts"),
-    import("../Payments/openNeeds.ts"),
-    import("../Doctor/storeFacts.ts"),
-    import("../Payments/addresses/IndexMark.ts")
-  ])
-)
+const facts = Effect.promise(() => import("../Doctor/storeFacts.ts"))
 
 /** What the configuration says of the database, compared with what is there. */
 interface Compared {
@@ -37,7 +32,7 @@ interface Compared {
 
 /** Refuses what the next start would: a configuration without what open payments need. */
 const compareWithDatabase = Effect.fnUntraced(function* (file: string, settings: SettingsShape) {
-  const [{ readStartFacts }, { unmetNeeds }, { otherDatabase, overtakenWallets }, { missingFolder }] = yield* modules
+  const { otherDatabase, overtakenWallets, readStartFacts } = yield* facts
   const { markFolder, path } = settings.database
   const found = readStartFacts(path, holderOf(path) !== undefined, settings.chains)
   if ("finding" in found) return { uncompared: found.finding, warnings: [] } satisfies Compared

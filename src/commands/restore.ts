@@ -4,6 +4,7 @@ import type { Restored } from "../Backup/restore.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { blindJump } from "../Payments/addresses/IndexMark.ts"
+import * as InstanceLock from "../Sql/InstanceLock.ts"
 import { whileLocked } from "./askDaemon.ts"
 import { print, table } from "./Output.ts"
 import { common, fileOption, loadSettings } from "./options.ts"
@@ -122,7 +123,7 @@ export const renderRestored = (restored: Restored): string =>
   ].join("\n\n")
 
 /** Loaded only here: it needs the store. */
-const restoring = Effect.promise(() => Promise.all([import("../Backup/restore.ts"), import("../Sql/InstanceLock.ts")]))
+const restoring = Effect.promise(() => import("../Backup/restore.ts"))
 
 /** `tilld restore`: with no daemon running. */
 export const restoreCommand = Command.make(
@@ -140,7 +141,7 @@ export const restoreCommand = Command.make(
   Effect.fnUntraced(function* ({ file, force, identity, json, ...rest }) {
     const { env, user: who } = yield* Invocation
     const settings = yield* loadSettings(rest)
-    const [{ restore }, InstanceLock] = yield* restoring
+    const { restore } = yield* restoring
     const restored = yield* Effect.scoped(
       Effect.zipRight(
         Effect.retry(InstanceLock.acquire(settings.database.path, "restore"), whileLocked),

@@ -1,13 +1,32 @@
 import { existsSync } from "node:fs"
 import { Command } from "@effect/cli"
-import { Effect, Option } from "effect"
+import { Effect, Option, type Redacted } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
-import { readNewMasterKey } from "../Settings/masterKey.ts"
+import * as Control from "../Control/rotateSecrets.ts"
+import { audited } from "../Operations/auditLog.ts"
+import { fingerprintOf } from "../Secrets.ts"
+import { loadMasterKey, readNewMasterKey } from "../Settings/masterKey.ts"
+import type { SettingsShape } from "../Settings.ts"
+import * as InstanceLock from "../Sql/InstanceLock.ts"
+import * as Sql from "../Sql.ts"
+import { whileLocked } from "./askDaemon.ts"
 import { complain, print } from "./Output.ts"
 import { common, fileOption, loadSettings, UsageError } from "./options.ts"
 
-/** Loaded only here: it needs the store. */
-const rotation = Effect.promise(() => import("./rotateSecrets.ts"))
+/** Seals all secrets with the master key `next`. Holds the instance lock, so that no daemon runs meanwhile. */
+const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (
+  { database: { path } }: SettingsShape,
+  next: Redacted.Redacted<Uint8Array>
+) {
+  const { env, user: who } = yield* Invocation
+  const current = yield* loadMasterKey(path, env)
+  yield* Effect.retry(InstanceLock.acquire(path, "secrets rotate"), whileLocked)
+  const act = { act: "secrets rotate", detail: { fingerprint: fingerprintOf(next) } }
+  return yield* Effect.provide(
+    audited({ via: "direct", who }, act, () => Control.rotate(current, next)),
+    Sql.layer(path)
+  )
+}, Effect.scoped)
 
 const rotate = Command.make(
   "rotate",
@@ -25,7 +44,6 @@ const rotate = Command.make(
     if (!existsSync(settings.database.path)) {
       return yield* new UsageError({ message: `There is no database ${settings.database.path}: nothing is sealed yet` })
     }
-    const { rotateSecrets } = yield* rotation
     const done = yield* rotateSecrets(settings, next)
     const text = done.rotated
       ? `${done.secrets} secrets are sealed with the new master key, fingerprint ${done.fingerprint}.`

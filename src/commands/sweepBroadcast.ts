@@ -1,6 +1,7 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Array as Arr, Data, Effect, Either, Option } from "effect"
-import type { ChainAccess } from "../Chains/providers/chainAccess.ts"
+import { accessTo, type ChainAccess, readPricedHead } from "../Chains/providers/chainAccess.ts"
+import { Rpc } from "../Chains/rpc/Rpc.ts"
 import type { PayingMove, payingTransfers } from "../Collect/broadcast.ts"
 import { collectRefusal } from "../Collect/CollectRefused.ts"
 import { type PlannedRefund, uncovered } from "../Collect/candidates.ts"
@@ -21,12 +22,10 @@ import { owedIn, receivedBut, untilRead, xpubOf } from "./sweepInputs.ts"
 /** Loaded only here. */
 const sending = Effect.promise(() =>
   Promise.all([
-    import("../Chains/providers/chainAccess.ts"),
     import("../Collect/broadcast.ts"),
     import("../Collect/readJsonFile.ts"),
     import("./sweepTexts.ts"),
-    import("../Collect/Signed.ts"),
-    import("../Chains/rpc/Rpc.ts")
+    import("../Collect/Signed.ts")
   ])
 )
 
@@ -179,14 +178,7 @@ export const broadcastCommand = Command.make(
   { ...common, file, includeOpen, xpub },
   Effect.fnUntraced(function* ({ file, includeOpen, json, xpub, ...options }) {
     const settings = yield* loadSettings(options)
-    const [
-      { accessTo, readPricedHead },
-      { broadcast, payingTransfers },
-      { readJsonFile },
-      { resultText },
-      { Signed },
-      { Rpc }
-    ] = yield* sending
+    const [{ broadcast, payingTransfers }, { readJsonFile }, { resultText }, { Signed }] = yield* sending
     const signed = yield* readJsonFile(file, Signed, "a signed plan")
     const { chain, mode } = signed.plan
     const network = { chain, mode }

@@ -1,8 +1,12 @@
 import { BigDecimal, Effect, Option, Schema } from "effect"
+import { accessTo, readPricedHead } from "../Chains/providers/chainAccess.ts"
+import { Rpc } from "../Chains/rpc/Rpc.ts"
+import { toChecksummed } from "../Domain/Address.ts"
 import { Token } from "../Domain/Currency.ts"
 import { must } from "../lib/annotations.ts"
 import { ChainField, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
 import { withFlag } from "../Operations/inputText.ts"
+import { readPrices } from "../Quotes/Prices.ts"
 import { UsdField } from "./addresses.ts"
 import { complain, print } from "./Output.ts"
 import { commandWith, decoded } from "./operationCommand.ts"
@@ -12,14 +16,10 @@ import { receivedBut, refundsOf, untilRead, xpubOf } from "./sweepInputs.ts"
 /** Loaded only here. */
 const planning = Effect.promise(() =>
   Promise.all([
-    import("../Domain/Address.ts"),
-    import("../Chains/providers/chainAccess.ts"),
     import("../Collect/makePlan.ts"),
     import("../Collect/fees.ts"),
     import("../Backup/files.ts"),
-    import("./sweepTexts.ts"),
-    import("../Quotes/Prices.ts"),
-    import("../Chains/rpc/Rpc.ts")
+    import("./sweepTexts.ts")
   ])
 )
 
@@ -90,16 +90,7 @@ export const planCommand = commandWith(
       const { belowGas, chain, force, maxFeeGwei, mode, output } = given
       const includeOpen = given.includeOpen.flatMap((text) => text.split(","))
       const settings = yield* loadSettings(target)
-      const [
-        { toChecksummed },
-        { accessTo, readPricedHead },
-        { makePlan },
-        { weiOf },
-        files,
-        texts,
-        { readPrices },
-        { Rpc }
-      ] = yield* planning
+      const [{ makePlan }, { weiOf }, files, texts] = yield* planning
       const named = given.to && toChecksummed(given.to)
       if (given.to !== undefined && named === undefined) {
         return yield* new UsageError({ message: `--to ${given.to} is not an address: its checksum is wrong` })

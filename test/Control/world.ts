@@ -28,6 +28,7 @@ import { iso } from "../../src/lib/moment.ts"
 import * as AuditRepo from "../../src/Operations/AuditRepo.ts"
 import { listAudit } from "../../src/Operations/auditOperation.ts"
 import type { Access, AnyOperation } from "../../src/Operations/operation.ts"
+import { Addresses } from "../../src/Payments/addresses/Addresses.ts"
 import {
   challengeWallet,
   checkProof,
@@ -36,7 +37,7 @@ import {
   readChain,
   recordCollected
 } from "../../src/Payments/addresses/addressOperations.ts"
-import { notedJumps } from "../../src/Payments/addresses/numbering.ts"
+import { noteJump } from "../../src/Payments/addresses/numbering.ts"
 import { challengeOf, proofMessage, proofOf } from "../../src/Payments/addresses/walletProof.ts"
 import {
   acceptMoney,
@@ -371,6 +372,11 @@ const still = Layer.succeed(Chains, {
 /** No receiver is called: every delivery gets a 204. */
 const answered = Layer.succeed(DeliveryClient, { post: () => Effect.as(Clock.currentTimeMillis, { status: 204 }) })
 
+/** A jump is noted, and no address is derived. */
+const jumping = Effect.map(Effect.context<Sql.Reader | Sql.Writer>(), (store) =>
+  Layer.mock(Addresses, { jump: (by) => Effect.provide(noteJump(by), store) })
+)
+
 /** The services of the daemon's end of the sockets, without providers and receivers. */
 export const services = (settings: SettingsShape) =>
   Layer.mergeAll(still, answered, Webhooks.layer, Networks.layer).pipe(
@@ -379,7 +385,7 @@ export const services = (settings: SettingsShape) =>
     Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer, SigningKeys.layer)),
     Layer.provideMerge(Layer.provideMerge(Outbox.layer, DeliveryBell.layer)),
     Layer.provide(pluginEventsLayer),
-    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, notedJumps)),
+    Layer.provideMerge(Layer.mergeAll(Accounts.layer, Keys.layer, Secrets.layer, Layer.unwrapEffect(jumping))),
     Layer.provide(Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7)))),
     Layer.provideMerge(Sql.layer(settings.database.path)),
     Layer.provideMerge(Layer.succeed(Settings, settings))

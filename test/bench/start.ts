@@ -110,7 +110,7 @@ const commands = (installation: Installation) =>
     const listed = yield* Effect.scoped(Effect.zipRight(startDaemon(installation), list))
     const figures: ReadonlyArray<Figure> = [
       { what: "tilld --version", ...timed(version), floor: { atMost: 0.12 } },
-      { what: "tilld keys list, from a daemon", ...timed(listed), floor: { atMost: 0.85 }, goal: { atMost: 0.4 } }
+      { what: "tilld keys list, from a daemon", ...timed(listed), floor: { atMost: 1.1 }, goal: { atMost: 0.4 } }
     ]
     return figures
   })

@@ -20,7 +20,7 @@ import { Settings } from "../../Settings.ts"
 import { type Db, Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
 import { Workers } from "../../Telemetry/Workers.ts"
 import { AddressPool, type Derive, derivingThread, makeVetter } from "./AddressPool.ts"
-import { deriveSkipped, Jumps, openNumbering, perform } from "./numbering.ts"
+import { deriveSkipped, type Jumped, openNumbering, perform } from "./numbering.ts"
 import * as Repo from "./WalletsRepo.ts"
 import { allWalletUsers } from "./walletUsers.ts"
 
@@ -119,7 +119,7 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
     /** Takes the next address of the owner's wallet, if the transaction commits. */
     readonly take: (owner: Owner) => Effect.Effect<ReceivingAddress, WalletNotConfigured | StoreUnavailable, Tx>
     /** Makes the numbering of all wallets jump ahead, for an operator who knows more than the mark. */
-    readonly jump: Jumps["Type"]["jump"]
+    readonly jump: (by: number) => Effect.Effect<ReadonlyArray<Jumped>, StoreUnavailable>
     /** The worker that derives and vets addresses ahead of their use. */
     readonly run: Effect.Effect<never>
   }
@@ -263,9 +263,3 @@ export class Addresses extends Context.Tag("tilld/Payments/Addresses")<
     })
   )
 }
-
-/** Jumps for `tilld addresses jump` while the daemon runs. */
-export const jumpsLayer = Layer.effect(
-  Jumps,
-  Effect.map(Addresses, ({ jump }) => ({ jump }))
-)

@@ -14,9 +14,10 @@ import { operation } from "../../Operations/operation.ts"
 import { pricesOf } from "../../Quotes/frozenRates.ts"
 import { Reader, Tx } from "../../Sql/Db.ts"
 import { Writer } from "../../Sql.ts"
+import { Addresses } from "./Addresses.ts"
 import * as CollectedRepo from "./CollectedRepo.ts"
 import { blindJump } from "./IndexMark.ts"
-import { Jumps } from "./numbering.ts"
+import type { Jumped } from "./numbering.ts"
 import { ReceivedPayment } from "./receivedPayment.ts"
 import { challengeOf, isSignedBy, parseProof, recordProof } from "./walletProof.ts"
 import { allWalletUsers, walletOfOwner, walletWith } from "./walletUsers.ts"
@@ -137,6 +138,15 @@ export const recordCollected = operation({
 /** Maximum address indexes that one jump skips: each skipped address is derived, stored and watched. */
 const farthestJump = 50_000
 
+/** Names who uses each wallet. */
+export const withUsers = (all: ReadonlyArray<Jumped>) =>
+  Effect.map(allWalletUsers, (users) =>
+    all.map((jumped) => ({
+      ...jumped,
+      usedBy: users.filter(({ fingerprint }) => fingerprint === jumped.wallet).map(({ name }) => name)
+    }))
+  )
+
 /** Skips addresses: moves the next index of all wallets ahead. */
 export const jumpAddresses = operation({
   name: "addresses jump",
@@ -161,12 +171,8 @@ export const jumpAddresses = operation({
   refusals: [],
   audit: ({ by }) => ({ by }),
   run: Effect.fnUntraced(function* ({ by }) {
-    const { jump } = yield* Jumps
-    const users = yield* allWalletUsers
-    return (yield* jump(by)).map((jumped) => ({
-      ...jumped,
-      usedBy: users.filter(({ fingerprint }) => fingerprint === jumped.wallet).map(({ name }) => name)
-    }))
+    const { jump } = yield* Addresses
+    return yield* withUsers(yield* jump(by))
   })
 })
 

@@ -8,10 +8,10 @@
  */
 
 import { randomUUID } from "node:crypto"
-import { Clock, Context, Effect, Layer, Runtime } from "effect"
+import { Clock, Context, Effect, Runtime } from "effect"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import { Settings } from "../../Settings.ts"
-import { Reader, type StoreUnavailable, Tx, Writer } from "../../Sql.ts"
+import { Reader, Tx, Writer } from "../../Sql.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import { blindJump, furthestIn, furthestOf, type Mark, openIndexMark, overtakenIn, unitFolder } from "./IndexMark.ts"
 import * as Repo from "./WalletsRepo.ts"
@@ -155,28 +155,14 @@ export interface Jumped {
   readonly next: number
 }
 
-/** Makes the numbering of all wallets jump ahead by hand: in the daemon (`jumpsLayer`), or in `tilld addresses jump` without one. */
-export class Jumps extends Context.Tag("tilld/Payments/Jumps")<
-  Jumps,
-  { readonly jump: (by: number) => Effect.Effect<ReadonlyArray<Jumped>, StoreUnavailable> }
->() {}
-
-/** Without a daemon the jump is only stored. The daemon's next start derives the skipped addresses and watches them. */
-export const notedJumps = Layer.effect(
-  Jumps,
-  Effect.gen(function* () {
-    const reader = yield* Reader
-    const writer = yield* Writer
-    const jump = Effect.fn("Addresses.noteJump")(function* (by: number) {
-      const before = yield* Repo.all(reader)
-      yield* writer.write(Repo.oweJump(by))
-      return before.map(({ fingerprint, jump, next_index }): Jumped => {
-        return { wallet: fingerprint, from: next_index + jump, next: next_index + jump + by }
-      })
-    })
-    return { jump }
+/** Where no daemon runs, a jump is only stored. The next start derives the skipped addresses and watches them. */
+export const noteJump = Effect.fn("Addresses.noteJump")(function* (by: number) {
+  const before = yield* Repo.all(yield* Reader)
+  yield* (yield* Writer).write(Repo.oweJump(by))
+  return before.map(({ fingerprint, jump, next_index }): Jumped => {
+    return { wallet: fingerprint, from: next_index + jump, next: next_index + jump + by }
   })
-)
+})
 
 /** Addresses that were derived before the transaction, from the index `from` on. */
 export interface Derived {
