@@ -34,6 +34,7 @@ const unless = (isRight: boolean, path: string, message: string): ReadonlyArray<
   isRight ? [] : [{ path, message }]
 
 const reference = Schema.decodeUnknownOption(merchantRefField(""))
+const isCurrency = Schema.is(PriceCurrency)
 
 /** The nearest language of the page: plugins send `nl-NL` and the like. */
 const languageOf = (given = ""): Language | undefined => languages.find((one) => given.toLowerCase().startsWith(one))
@@ -60,14 +61,11 @@ const among = (offered: ReadonlyArray<PaymentChoice>, asked: ReadonlyArray<strin
 
 /** Where the customer goes after paying: plugins name the invoice and the order in it, but for its origin. */
 const redirectOf = (url: string | undefined, id: InvoiceId, orderId: string | null): string | undefined => {
-  if (url === undefined) return undefined
-  const origin = /^[a-z]{1,5}:\/\/[^/?#]*/i.exec(url)?.[0] ?? ""
-  const rest = url
-    .slice(origin.length)
-    .replace(/(?:\{|%7B)(InvoiceId|OrderId)(?:\}|%7D)/gi, (_, name: string) =>
-      encodeURIComponent(name.toLowerCase() === "invoiceid" ? id : (orderId ?? ""))
-    )
-  return origin + rest
+  const [, origin = "", rest = ""] = /^([a-z]{1,5}:\/\/[^/?#]*)(.*)$/is.exec(url ?? "") ?? []
+  const filled = rest.replace(/(?:\{|%7B)(InvoiceId|OrderId)(?:\}|%7D)/gi, (_, name: string) =>
+    encodeURIComponent(name.toLowerCase() === "invoiceid" ? id : (orderId ?? ""))
+  )
+  return origin === "" ? url : origin + filled
 }
 
 /** Fields by which the own API names what is wrong, as plugins know them. */
@@ -125,8 +123,6 @@ export const invoiceOperations = Effect.gen(function* () {
   const view = (read: ReadInvoice) => invoiceView(read, settings.server.publicUrl)
 
   const find = (asking: Pick<Asking<unknown>, "key" | "path">) => findInvoice(reader, settings, asking)
-
-  const isCurrency = Schema.is(PriceCurrency)
 
   /** The request for an invoice, or every problem of what a plugin sends. */
   const requestOf = Effect.fnUntraced(function* ({ body, key }: Asking<Body>) {

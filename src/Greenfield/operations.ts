@@ -116,8 +116,7 @@ export const routerOf = (operations: ReadonlyArray<PluginOperation>): Router => 
   const routes = new Map<string, { readonly pattern: ReadonlyArray<string>; readonly route: Match["route"] }>()
   for (const one of operations) {
     const path = `/api/v1/${one.path}`
-    const known = routes.get(path)?.route.operations ?? []
-    const both = new Map([...known, [one.method, served(one)] as const])
+    const both = new Map([...(routes.get(path)?.route.operations ?? []), [one.method, served(one)] as const])
     const get = both.get("GET")
     if (get !== undefined) both.set("HEAD", get)
     routes.set(path, { pattern: path.split("/"), route: { path, isPublic: false, operations: both } })

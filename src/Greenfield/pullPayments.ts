@@ -141,25 +141,17 @@ export const pullPaymentOperations = Effect.gen(function* () {
     const read = yield* findInvoice(reader, settings, asking)
     const { payment } = read.standing
     if (payment === undefined || read.standing.status !== "Settled") return yield* noOrder
-    const {
-      customAmount,
-      customCurrency,
-      description = "",
-      name = `Refund of ${read.invoice.id}`,
-      refundVariant
-    } = asking.body
-    const surplus = formatUnits(
-      payment.received > payment.amount ? payment.received - payment.amount : 0n,
-      decimalsOfPayment(payment)
-    )
-    const { price } = read.invoice
+    const { id, price } = read.invoice
+    const { customAmount = "0", customCurrency = price.currency, description = "", refundVariant } = asking.body
+    const { name = `Refund of ${id}` } = asking.body
+    const surplus = payment.received > payment.amount ? payment.received - payment.amount : 0n
     const [amount, currency] =
       refundVariant === "Custom"
-        ? [customAmount ?? "0", customCurrency ?? price.currency]
+        ? [customAmount, customCurrency]
         : refundVariant === "OverpaidAmount"
-          ? [surplus, payment.currency]
+          ? [formatUnits(surplus, decimalsOfPayment(payment)), payment.currency]
           : [price.amount, price.currency]
-    return yield* request(asking, read.invoice.id, { name, description, amount, currency })
+    return yield* request(asking, id, { name, description, amount, currency })
   })
 
   const mayAsk = "btcpay.store.cancreatenonapprovedpullpayments"
