@@ -174,9 +174,6 @@ describe("tilld backup", () => {
     expect(synced).toEqual([expect.arrayContaining(["one.db"])])
     yield* backUp("one.db", { force: true })
     expect(synced).toHaveLength(2)
-    yield* withoutHardLinks
-    yield* backUp("two.db")
-    expect(synced.slice(2)).toEqual([expect.arrayContaining(["two.db"])])
   })
 
   liveTest("of files that the daemon considers lost fails with its message, and opens none of them", function* () {

@@ -38,11 +38,15 @@ describe("tilld restore", () => {
       kept: null,
       lost: null,
       masterKey: "it opens the backup's secrets",
+      refusals: [],
       wallets: [{ wallet, from: 3, next: 1003, usedBy: ["the configuration (wallets.test)"] }],
       openPayments: 3,
       pastDuePayments: 3,
       oldestOpenPayment: "1970-01-01T00:00:00.000Z"
     })
+    const report = renderRestored(restored)
+    expect(report).toMatch(/\n\nStart tilld now\.$/)
+    expect(report).not.toContain("NOT WATCHED")
     expect(beside()).toEqual(["master.key", "tilld.db", "tilld.db.last-backup"])
     expect((statSync(path).mode & 0o777).toString(8)).toBe("640")
     expect(yield* payments(path)).toBe(3)
@@ -309,28 +313,13 @@ describe("tilld restore", () => {
   })
 })
 
-liveTest("the report of a restore says at its end that tilld will start", function* () {
-  const { backUp, restore } = yield* installation
-  yield* backUp("a.db")
-  const restored = yield* restore("a.db")
-  expect(restored.refusals).toEqual([])
-  const report = renderRestored(restored)
-  expect(report).toMatch(/\n\nStart tilld now\.$/)
-  expect(report).not.toContain("NOT WATCHED")
-})
-
-liveTest("the report names the wallets whose skipped addresses no start watches, and what to do", function* () {
+liveTest("the report names the wallets that no start watches, and ends with why the next start fails", function* () {
   const { backUp, restore } = yield* installation
   yield* backUp("a.db")
   const over = { wallets: { live: undefined, test: Redacted.make(liveXpub) } }
-  const report = renderRestored(yield* restore("a.db", { force: true, over }))
-  expect(report).toContain(`NOT WATCHED: the skipped addresses of ${wallet}, whose extended public key`)
-  expect(report).toContain("Configure that key for the next start")
-})
-
-liveTest("the report ends with why the next start fails, where the configuration lacks a chain", function* () {
-  const { backUp, restore } = yield* installation
-  yield* backUp("a.db")
+  const unwatched = renderRestored(yield* restore("a.db", { force: true, over }))
+  expect(unwatched).toContain(`NOT WATCHED: the skipped addresses of ${wallet}, whose extended public key`)
+  expect(unwatched).toContain("Configure that key for the next start")
   const restored = yield* restore("a.db", { over: { chains: [testChain({ chain: "polygon" })] } })
   expect(restored.refusals).toMatchObject([{ at: "chains.base.test", need: "3 open payments need this chain" }])
   const report = renderRestored(restored)

@@ -76,22 +76,6 @@ needsCurl(named("curl gets each noun in the shape of the API, with whose it is, 
       // A form is read as a query is.
       const made = yield* curl("/keys/create", "-d", "mode=test", "-d", "name=till", "-d", "ips=192.0.2.1")
       expect(made).toMatchObject({ status: 200, body: { mode: "test", key: expect.stringMatching(/^svc_test_/) } })
-      const wrong = yield* curl("/keys/create", "-d", "mode=prod", "-d", "nme=till")
-      expect(wrong.status).toBe(400)
-      expect(wrong.body.error).toMatchObject({
-        code: "VALIDATION_ERROR",
-        details: expect.arrayContaining([
-          { path: "mode", message: "must be live or test" },
-          { path: "nme", message: "is not known" },
-          { path: "name", message: "is required" }
-        ])
-      })
-      const none = yield* curl("/keys/revoke", "--json", '{"id":"key_none"}')
-      expect(none).toMatchObject({
-        status: 404,
-        body: { error: { code: "NOT_FOUND", message: expect.stringContaining("key_none") } }
-      })
-
       const listed = (yield* curl("/")).body
       expect(listed.map(({ path }: { readonly path: string }) => path).toSorted()).toEqual(
         samples.map(({ operation }) => operationPath(operation)).toSorted()
@@ -131,9 +115,6 @@ needsCurl(named("curl gets each noun in the shape of the API, with whose it is, 
           message: expect.stringContaining("[chains.base.live] is not configured; there are ")
         })
       }
-      expect((yield* curl("/payments/list?account=acct_none")).body.error).toMatchObject({ code: "UNKNOWN_ACCOUNT" })
-      const types = yield* curl("/login", "--json", '{"name":1,"role":"boss"}')
-      expect(types.body.error.details).toContainEqual({ path: "role", message: "must be operator, admin or viewer" })
     })
   })
 )

@@ -13,7 +13,7 @@ import { testSettings, testXpub } from "../lib/settings.ts"
 import { acceptedSockets } from "../lib/socket.ts"
 import { execute, rows, temporaryFolder } from "../lib/store.ts"
 import { PATH, root } from "../lib/tilld.ts"
-import { accesses, askSample, besideDaemon, exchange, invocation, logged, nameOf, requestOf, samples } from "./world.ts"
+import { accesses, askSample, besideDaemon, exchange, logged, nameOf, requestOf, samples } from "./world.ts"
 
 /** A group without members, and a user who is in no other group. */
 const readers = 54_321
@@ -229,18 +229,6 @@ liveTest("a defect at the read-only socket is reported to the command, and the d
     expect(yield* ask(settings, listAccounts, {})).toHaveLength(1)
   })
 })
-
-it.scopedLive("without a daemon at the named socket, a command does nothing", () =>
-  Effect.gen(function* () {
-    const { readSocket, settings } = yield* installation
-    const refused = yield* Effect.flip(ask({ socket: readSocket }, listKeys, {}))
-    expect(refused).toMatchObject({
-      _tag: "DaemonAbsent",
-      message: expect.stringContaining("TILLD_SOCKET")
-    })
-    expect(existsSync(settings.database.path)).toBe(false)
-  }).pipe(Effect.provide(invocation))
-)
 
 it("the systemd unit may write to the folder of the read-only socket", () => {
   const [unit, folders] = ["tilld.service", "tilld.tmpfiles.conf"].map((name) =>

@@ -65,14 +65,4 @@ describe("messages of an invoice", () => {
     )
     expect(messages.map(({ length }) => length)).toEqual([1, 39, 1, 1])
   })
-  it("what a reorg takes back is told again once it is mined again, and nothing before", () => {
-    const seen = { status: "Processing", additional: "None", transfers: [transfer("a", "Processing")] } as const
-    expect(toldOf(start, seen, start, seen).slice(2)).toEqual([
-      [],
-      [
-        ["InvoiceReceivedPayment", false],
-        ["InvoiceProcessing", undefined]
-      ]
-    ])
-  })
 })

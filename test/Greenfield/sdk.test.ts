@@ -18,7 +18,6 @@ import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { someone } from "../Collect/collecting.ts"
 import { onceDeep } from "../Collect/shop.ts"
 import { confirmations, type Daemon, localChain, makeHome, mineAt, pay, serve } from "../lib/daemon.ts"
-import { movedClock } from "../lib/movedClock.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { tilldJson } from "../lib/tilld.ts"
 import { type Hook, isSignedWith, startHook } from "./hook.ts"
@@ -41,7 +40,7 @@ class Shop extends Context.Tag("test/SdkShop")<
       const base = yield* localChain("base")
       const hook = yield* startHook
       const home = yield* makeHome({ chains: new Map([["base", base]]), caFile: hook.caFile, prices: { EUR: "1.25" } })
-      const daemon = yield* serve(home, undefined, movedClock())
+      const daemon = yield* serve(home)
       const config = ["--config", home.config]
       yield* tilldJson(["accounts", "shop", "--plugins", "on", ...config])
       const made = [
@@ -217,18 +216,6 @@ liveSuite(Shop.layer, "the npm package of the Greenfield API", (test) => {
     expect(planned.stdout).toContain('"moves":1')
   })
 
-  test("a refusal is the package's error, with what to do in its body", function* () {
-    const bad = { amount: "25.001", currency: "EUR" }
-    const fields = yield* refused(() => InvoicesService.invoicesCreateInvoice({ storeId, requestBody: bad }))
-    expect([fields.status, fields.body]).toMatchObject([422, [{ path: "amount" }]])
-    const none = yield* refused(() => InvoicesService.invoicesGetInvoice({ storeId, invoiceId: "inv_none" }))
-    expect([none.status, none.body.code]).toEqual([404, "invoice-not-found"])
-    const other = yield* refused(() => InvoicesService.invoicesGetInvoices({ storeId: "default-live" }))
-    expect([other.status, other.body.code]).toEqual([403, "missing-permission"])
-    const archived = yield* refused(() => InvoicesService.invoicesArchiveInvoice({ storeId, invoiceId: "inv_none" }))
-    expect(archived.status).toBe(405)
-  })
-
   test("the rest too late: it is told, never as settled, until a person takes it", function* () {
     const { base, hook } = yield* Shop
     yield* registered("/late")
@@ -256,26 +243,5 @@ liveSuite(Shop.layer, "the npm package of the Greenfield API", (test) => {
       { type: "InvoicePaymentSettled", afterExpiration: true },
       { type: "InvoiceSettled", manuallyMarked: true, overPaid: false }
     ])
-  })
-
-  test("a receiver whose order is not there yet gets the same bytes again, signed with the secret of now", function* () {
-    const { daemon, hook } = yield* Shop
-    yield* hook.behave(({ path }) => (path === "/later" ? 409 : 204))
-    const { id: webhookId, secret, url } = yield* registered("/later")
-    const { invoiceId } = yield* order()
-    const first = yield* hook.next("/later", invoiceId)
-    const other = "ab".repeat(24)
-    const requestBody = { url, secret: other, authorizedEvents: { everything: true } } as object
-    yield* asked(() => WebhooksService.putWebhooksService({ storeId, webhookId, requestBody }))
-    yield* hook.behave(() => 204)
-    yield* daemon.signal("SIGUSR2")
-    const second = yield* hook.next("/later", invoiceId)
-    expect(second.request.body).toEqual(first.request.body)
-    for (const [{ request }, signed] of [
-      [first, secret],
-      [second, other]
-    ] as const) {
-      expect([secret, other].filter((each) => isSignedWith(each, request))).toEqual([signed])
-    }
   })
 })

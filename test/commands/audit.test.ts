@@ -41,7 +41,8 @@ liveTest("tilld audit: exit codes, and a socket where no one listens", function*
   const nobody = { TILLD_SOCKET: join(folder, "read.sock") }
   const refused = yield* tilld(["audit"], nobody)
   expect(refused).toMatchObject({ code: 2, stdout: "" })
-  expect(refused.stderr).toContain(`none listens at ${folder}/read.sock`)
+  expect(refused.stderr).toContain(`none listens at ${folder}/read.sock: `)
+  expect(refused.stderr).toMatch(/; or correct TILLD_SOCKET$/m)
   // A configuration on the command line goes before the environment's socket.
   expect((yield* tilld(["audit", "--config", join(folder, "tilld.toml")], nobody)).code).toBe(0)
 })

@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testXpub } from "../lib/settings.ts"
 import { tilld as run } from "../lib/tilld.ts"
@@ -209,17 +208,7 @@ liveTest("help and version go to standard output, without colours where there is
   expect(help).toMatchObject({ code: 0, stderr: "" })
   for (const option of ["--config", "--json", "--mode", "--permissions"]) expect(help.stdout).toContain(option)
   expect(help.stdout).not.toContain("\u001b")
-  const commands = (yield* tilld(["--help"])).stdout.split("\n")
-  expect(commands.filter((line) => line.length > 100)).toEqual([])
   expect((yield* tilld(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\s*$/)
-})
-
-liveTest("an installation in use is left alone, with exit code 2", function* () {
-  const { database, tilld } = yield* installation
-  yield* acquire(database, "serve")
-  const refused = yield* tilld(["keys", "list", "--json"])
-  expect(refused).toMatchObject({ code: 2, stdout: "" })
-  expect(refused.stderr).toContain(`tilld serve, process ${process.pid}`)
 })
 
 liveTest("a wrong or a missing master key is exit code 2, with the remedy", function* () {

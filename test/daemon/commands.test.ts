@@ -69,6 +69,8 @@ liveSuite(Shop.layer, "beside a running daemon", (test) => {
     const unauthorized = { error: { code: "UNAUTHORIZED", message: expect.any(String) } }
     expect(yield* listWith(made.key)).toMatchObject({ status: 401, body: unauthorized })
     expect(yield* listWith(rolled.key)).toMatchObject({ status: 200, limit: "7" })
+    const used = { id: rolled.id, lastUsedAt: expect.any(String) }
+    expect(yield* json("keys", "list")).toContainEqual(expect.objectContaining(used))
     yield* json("keys", "change", rolled.id, "--ip", "192.0.2.0/24")
     expect(yield* listWith(rolled.key)).toMatchObject({ status: 403, body: { error: { code: "FORBIDDEN" } } })
     yield* json("keys", "revoke", rolled.id)
