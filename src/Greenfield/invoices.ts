@@ -59,13 +59,11 @@ const among = (offered: ReadonlyArray<PaymentChoice>, asked: ReadonlyArray<strin
   return ids.size === 0 ? offered : offered.filter((choice) => ids.has(choice.toLowerCase()))
 }
 
-/** Where the customer goes after paying: plugins name the invoice and the order in it, but for its origin. */
-const redirectOf = (url: string | undefined, id: InvoiceId, orderId: string | null): string | undefined => {
-  const [, origin = "", rest = ""] = /^([a-z]{1,5}:\/\/[^/?#]*)(.*)$/is.exec(url ?? "") ?? []
-  const filled = rest.replace(/(?:\{|%7B)(InvoiceId|OrderId)(?:\}|%7D)/gi, (_, name: string) =>
-    encodeURIComponent(name.toLowerCase() === "invoiceid" ? id : (orderId ?? ""))
-  )
-  return origin === "" ? url : origin + filled
+/** Where the customer goes after paying: plugins name the invoice and the order in it, but not in its origin. */
+const redirectOf = (url: string, id: InvoiceId, orderId: string | null): string => {
+  const origin = url.slice(0, url.indexOf("/", url.indexOf("//") + 2))
+  const filled = (_: string, name: string) => encodeURIComponent(/^i/i.test(name) ? id : (orderId ?? ""))
+  return origin + url.slice(origin.length).replace(/(?:\{|%7B)(InvoiceId|OrderId)(?:\}|%7D)/gi, filled)
 }
 
 /** Fields by which the own API names what is wrong, as plugins know them. */
@@ -129,7 +127,7 @@ export const invoiceOperations = Effect.gen(function* () {
     const { amount = "", checkout = {}, metadata = {} } = body
     const orderId = Repo.orderIdOf(metadata)
     const id = newInvoiceId(yield* Clock.currentTimeMillis)
-    const redirectUrl = redirectOf(checkout.redirectURL, id, orderId)
+    const redirectUrl = checkout.redirectURL && redirectOf(checkout.redirectURL, id, orderId)
     const currencies = among(choicesIn(settings, key.mode), checkout.paymentMethods)
     const currency = (body.currency ?? (yield* shopOf(reader, key.account)).currency ?? "USD").toUpperCase()
     const isAllowed = redirectUrl === undefined || isRedirectUrl(redirectUrl, key.mode)

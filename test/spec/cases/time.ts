@@ -1,7 +1,9 @@
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Layer, type Scope, TestClock, TestContext } from "effect"
 import { parseUnits } from "viem"
+import { startSockets } from "../../../src/Control/controlSockets.ts"
 import type { ReceiverReply } from "../../../src/Sandbox/Receiver.ts"
+import { Settings } from "../../../src/Settings.ts"
 import { TestApi } from "../../lib/api.ts"
 import { localChain } from "../../lib/daemon.ts"
 import { makeInbox } from "../../lib/inbox.ts"
@@ -85,9 +87,12 @@ const refuseAll = Effect.gen(function* () {
   yield* TestClock.adjust("90 days")
   yield* living(place)(besideDispatcher(TestClock.adjust("1 minute")))
   expect(yield* inbox.all).toHaveLength(6)
-  const shown = yield* tilldJson<Refused["shown"]>(["payments", "show", payment.id, "--config", place.config], {
-    env: { TILLD_MASTER_KEY: place.masterKey }
-  })
+  const shown = yield* living(place)(
+    Effect.gen(function* () {
+      yield* Effect.forkScoped(yield* startSockets(yield* Settings))
+      return yield* tilldJson<Refused["shown"]>(["payments", "show", payment.id, "--config", place.config])
+    }).pipe(Effect.scoped)
+  )
   const { text: page } = yield* serving(place)(
     Effect.gen(function* () {
       const admin = yield* signIn(yield* TestApi, { account: "default" })
