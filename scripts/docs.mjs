@@ -1,5 +1,5 @@
 // Writes the generated parts of docs/: the commands and their options as --help has them, the keys of the configuration as
-// the schema and config/tilld.example.toml have them, the errors, and the questions put to providers; and the man page.
+// the schema and config/tilld.example.toml have them, the errors, the questions put to providers and the conditions; and the man page.
 // With --check: fails where a page says something else.
 import { Console } from "node:console"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
@@ -285,12 +285,24 @@ const providersPart = async () => {
   return table(["asked", "who must agree", "what counts as an answer", "two differ", "no other answers"], rows)
 }
 
+const runbookPart = async () => {
+  const [{ Duration }, { kinds }] = await Promise.all([import("effect"), import("../src/Conditions/kinds.ts")])
+  const page = read("docs/runbook.md")
+  const rows = Object.entries(kinds).map(([key, { about, patience, severity }]) => {
+    if (!page.includes(`\n## ${key}\n`)) throw new Error(`docs/runbook.md does not say what to do about ${key}`)
+    const after = Duration.toMillis(patience) === 0 ? "at once" : Duration.format(patience)
+    return [`[\`${key}\`](#${key})`, severity, after, cell(about)]
+  })
+  return table(["condition", "severity", "told after", "what is wrong"], rows)
+}
+
 const marker = "<!-- The rest is generated: npm run docs -->"
 const parts = {
   "docs/commands.md": commandsPart,
   "docs/configuration.md": configurationPart,
   "docs/errors.md": errorsPart,
-  "docs/providers.md": providersPart
+  "docs/providers.md": providersPart,
+  "docs/runbook.md": runbookPart
 }
 /** Files that are generated as a whole. */
 const whole = { "docs/tilld.1": manPage }

@@ -2,37 +2,22 @@ import { Context, Effect, Layer } from "effect"
 import { AdminApi, type OperatorHealthApi } from "./Admin/Api.ts"
 import { metricsHandlers } from "./Admin/metrics.ts"
 import { alive, makeReport, readinessStatusOf } from "./Admin/readiness.ts"
-import * as UsageRepo from "./Auth/UsageRepo.ts"
-import { closeAccounts } from "./Auth/UsageRepo.ts"
+import { Conditions, shownCondition } from "./Conditions/standing.ts"
 import { answer, type Handlers } from "./Http/Handler.ts"
 import { onlyCalledBy } from "./Http/hostNames.ts"
 import { AddressUnavailable, type ListenAddress, ListenFailed, serveHttp } from "./Http/listener.ts"
 import { makeRespond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { Settings } from "./Settings.ts"
-import { type Db, Reader } from "./Sql.ts"
 
-/** Accounts that are close to their quota. */
-const closeToQuota = (reader: Db, quotaBytes: number) =>
-  Effect.map(UsageRepo.all(reader, quotaBytes), (usages) =>
-    closeAccounts(usages).map(({ account, quota, remedy, stored, summary }) => ({
-      account,
-      usedBytes: stored,
-      quotaBytes: quota,
-      reason: `${summary}. Remedy: ${remedy}`
-    }))
-  )
-
-/** Health with reasons, providers, the delivery backlog, and accounts near their quota. */
+/** Health with reasons, providers, the delivery backlog, and what is wrong. */
 export const operatorHealthHandlers = Effect.gen(function* () {
   const report = yield* makeReport
-  const reader = yield* Reader
-  const { accounts } = yield* Settings
+  const conditions = yield* Conditions
   const handlers: Handlers<typeof OperatorHealthApi> = {
     alive: () => Effect.succeed(alive),
     ready: () =>
-      Effect.zipWith(report, closeToQuota(reader, accounts.quotaBytes), (readiness, accounts) =>
-        answer({ ...readiness, accounts }, readinessStatusOf(readiness))
+      Effect.zipWith(report, conditions.now, (readiness, now) =>
+        answer({ ...readiness, conditions: now.map(shownCondition) }, readinessStatusOf(readiness))
       )
   }
   return handlers

@@ -1,5 +1,4 @@
 import { Layer } from "effect"
-import { Alerts } from "./Alerts.ts"
 import { Accounts, Keys, RateLimits } from "./Auth.ts"
 import { AddressHistory } from "./Chains/balances/AddressHistory.ts"
 import { Tokens } from "./Chains/ledger/Tokens.ts"
@@ -7,6 +6,7 @@ import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
 import { Networks } from "./Chains/providers/Networks.ts"
 import { Rpc } from "./Chains/rpc/Rpc.ts"
 import { Chains } from "./Chains.ts"
+import { conditionsLayer } from "./Conditions.ts"
 import { EventStreams } from "./Events/EventStreams.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { pluginEventsLayer } from "./Greenfield/readInvoice.ts"
@@ -41,7 +41,7 @@ import { Webhooks } from "./Webhooks.ts"
  * caller holds the instance lock of the database.
  */
 export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
-  Layer.mergeAll(Invoices.layer, Alerts.layer).pipe(
+  Layer.mergeAll(Invoices.layer, conditionsLayer).pipe(
     Layer.provideMerge(Payments.layer),
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer, Uncollected.layer)),
     Layer.provideMerge(Layer.mergeAll(Chains.layer, AddressHistory.layer)),

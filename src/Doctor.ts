@@ -9,8 +9,7 @@ import { statSync } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
 import { Array, BigDecimal, Clock, Effect, Either, Schema } from "effect"
-import { lastBackupAt } from "./Backup/lastBackup.ts"
-import { examineCertificates, examinePublicUrl } from "./Doctor/certificates.ts"
+import { examineCertificates } from "./Doctor/certificates.ts"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
 import {
   type AskedDaemon,
@@ -22,28 +21,11 @@ import {
   withoutAnswer
 } from "./Doctor/daemon.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Doctor/Finding.ts"
-import {
-  examineClock,
-  examineDisk,
-  examineMasterKey,
-  examineNumbering,
-  examineTrend,
-  isOfNow,
-  lookAtMark
-} from "./Doctor/machine.ts"
+import { examineClock, examineDisk, examineMasterKey, examineNumbering, isOfNow, lookAtMark } from "./Doctor/machine.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { lookAtStore, nextAfter, otherDatabase, overtakenWallets, readFirstBlocks } from "./Doctor/storeFacts.ts"
-import {
-  examineBackup,
-  examineEndpoints,
-  examineExceptions,
-  examineNeeds,
-  examineQuotas,
-  examineSeed,
-  examineTimes,
-  examineUse
-} from "./Doctor/storeFindings.ts"
+import { examineNeeds, examineSeed, examineTimes, examineUse } from "./Doctor/storeFindings.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
 import { bodyText, makeHttpClient, readBody } from "./lib/httpClient.ts"
 import { lossOf } from "./Payments/addresses/IndexMark.ts"
@@ -243,8 +225,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
       ? lookAtStore(
           path,
           daemon !== undefined,
-          now,
-          { quotaBytes: settings.accounts.quotaBytes, chains: settings.chains },
+          settings.chains,
           daemon === undefined ? lossOf({ path, markFolder: mark.folder }) : undefined
         )
       : { facts: undefined, findings: [] }
@@ -284,24 +265,19 @@ export const examine = Effect.fn("Doctor.examine")(function* (
     ...wallets.flat(),
     ...prices,
     yield* examineClock(settings, urls, seen),
-    yield* examineDisk(settings),
+    // A daemon judges it by itself.
+    ...(daemon === undefined ? [yield* examineDisk(settings)] : []),
     ...(facts === undefined
       ? []
       : [
           ...examineNeeds(settings.chains, facts),
-          examineExceptions(facts),
-          ...examineQuotas(facts.usages),
-          ...examineEndpoints(facts),
           ...examineUse(facts),
           ...examineSeed(settings, facts),
           ...examineTimes(facts, now, isOfNow(now, seen)),
-          ...(yield* examineTrend(settings, facts, now)),
           yield* examineNumbering(mark, facts, daemon),
           ...overtaken.map(otherDatabase)
         ]),
-    examineBackup(yield* lastBackupAt(path), now),
     ...(yield* examineCertificates(settings)),
-    ...(yield* examinePublicUrl(settings)),
     ...(yield* examineReadSocket(settings))
   ]
   return daemon === undefined ? [...findings, examineDown(settings, findings)] : findings

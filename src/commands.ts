@@ -1,8 +1,8 @@
 import { Command, Options } from "@effect/cli"
 import { Data, Effect, HashMap, Option } from "effect"
-import { listAlerts, showAlertSecret, testAlert } from "./Alerts/alertOperations.ts"
 import { makeLoginLink } from "./Auth/loginOperation.ts"
 import { claimTransaction, rescanBlocks } from "./Chains/repairOperations.ts"
+import { showAlertSecret, testAlert } from "./Conditions/operations.ts"
 import { Invocation } from "./Control/Invocation.ts"
 import { accountsCommand } from "./commands/accounts.ts"
 import { addresses } from "./commands/addresses.ts"
@@ -21,6 +21,7 @@ import { amountsAt, paymentsCommand, refundsCommand } from "./commands/payments.
 import { restoreCommand } from "./commands/restore.ts"
 import { sandbox, triggerCommand } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
+import { statusCommand } from "./commands/status.ts"
 import { broadcastCommand } from "./commands/sweepBroadcast.ts"
 import { planCommand } from "./commands/sweepPlan.ts"
 import { signCommand } from "./commands/sweepSign.ts"
@@ -38,15 +39,6 @@ class AlertNotDelivered extends Data.TaggedError("AlertNotDelivered")<{ readonly
   }
 }
 
-const list = commandOf(listAlerts, {
-  print: ({ open, unsent }) =>
-    [
-      ...(open.length === 0 ? ["nothing is wrong"] : []),
-      ...open.map(({ openedAt, remedy, summary }) => `${openedAt}  ${summary}. Remedy: ${remedy}`),
-      ...(unsent === 0 ? [] : [`messages that alerts.url has not taken yet: ${unsent}`])
-    ].join("\n")
-})
-
 const secret = commandOf(showAlertSecret, { print: ({ secret }) => secret })
 
 const endingOf = ({ error, status }: { readonly error?: string | undefined; readonly status?: number | undefined }) =>
@@ -60,7 +52,7 @@ const test = commandOf(testAlert, {
 /** `tilld alerts`: the messages that go to `alerts.url`. */
 const alertsCommand = Command.make("alerts").pipe(
   Command.withDescription("Alerts: the messages that go to alerts.url"),
-  Command.withSubcommands([list, secret, test])
+  Command.withSubcommands([secret, test])
 )
 
 /** `tilld rescan`: reads blocks again, in parts, each a request. Progress goes to standard error where there are several. */
@@ -175,6 +167,7 @@ export const tilld = Command.make("tilld").pipe(
     restoreCommand,
     auditCommand,
     alertsCommand,
+    statusCommand,
     doctor
   ])
 )

@@ -1,10 +1,10 @@
 import { Data, Deferred, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
-import { Alerts } from "./Alerts.ts"
 import { appLayer } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
 import { Settlement } from "./Chains/ledger/SettlementTag.ts"
 import { Chains } from "./Chains.ts"
+import { Conditions } from "./Conditions/standing.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
@@ -45,7 +45,7 @@ export const workers = Effect.gen(function* () {
   const housekeeping = yield* Housekeeping
   const uncollected = yield* Uncollected
   const refunds = yield* refundLookup
-  const alerts = yield* Alerts
+  const conditions = yield* Conditions
   const health = yield* StoreHealth
   const { write } = yield* Writer
   const control = yield* Control.startSockets(settings)
@@ -65,7 +65,7 @@ export const workers = Effect.gen(function* () {
       housekeeping.run,
       uncollected.run,
       refunds.run,
-      alerts.run,
+      conditions.run,
       health.run(write),
       watchClock,
       watchLog,

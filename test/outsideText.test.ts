@@ -459,6 +459,6 @@ describe("each header that is read stands in the table", () => {
 
   it("of responses", () => {
     const known = Object.keys(responseHeaders).toSorted()
-    expect(known).toEqual(headersIn("Chains/rpc", "Quotes", "Webhooks", "Alerts"))
+    expect(known).toEqual(headersIn("Chains/rpc", "Quotes", "Webhooks", "Conditions"))
   })
 })

@@ -23,7 +23,7 @@ const rooms = [
   "Pages",
   "Documents",
   "Admin",
-  "Alerts",
+  "Conditions",
   "Api",
   "Housekeeping",
   "Backup",

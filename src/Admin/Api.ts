@@ -2,14 +2,14 @@ import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "@effect/p
 import { Schema } from "effect"
 import { withStatus } from "../Domain/ApiError.ts"
 import { ChainName, Mode } from "../Domain/Chain.ts"
-import { AccountId } from "../Domain/Ids.ts"
+import { ShownCondition } from "../Domain/Condition.ts"
 import { aliveEndpoint } from "../Http/Api.ts"
 import { maybe } from "../lib/annotations.ts"
 
 const count = Schema.Number.pipe(Schema.int())
 const reason = maybe(Schema.String)
 
-/** The public readiness, plus reasons, providers, the delivery backlog and accounts near their quota. */
+/** The public readiness, plus reasons, providers, the delivery backlog and what is wrong. */
 const FullReadiness = Schema.Struct({
   ready: Schema.Boolean,
   chains: Schema.Array(
@@ -32,10 +32,8 @@ const FullReadiness = Schema.Struct({
   workers: Schema.Array(Schema.Struct({ name: Schema.String, ready: Schema.Boolean, reason })),
   /** Due webhook deliveries, and the age of the oldest in seconds. */
   dispatcher: Schema.Struct({ due: count, oldestDueMillis: count }),
-  /** Accounts near their quota. They do not affect `ready`. */
-  accounts: Schema.Array(
-    Schema.Struct({ account: AccountId, usedBytes: count, quotaBytes: count, reason: Schema.String })
-  )
+  /** What is wrong, worst first. It does not affect `ready`. */
+  conditions: Schema.Array(ShownCondition)
 }).annotations({ identifier: "FullReadiness" })
 
 /** Health with reasons, which name hosts, ports and errors: only for a listener that the public cannot reach. */

@@ -3,6 +3,7 @@ import { BigDecimal, Clock, Effect } from "effect"
 import { Gauge, Registry } from "prom-client"
 import packageJson from "../../package.json" with { type: "json" }
 import { type ChainHealth, Chains } from "../Chains.ts"
+import { Conditions, type HeldCondition } from "../Conditions/standing.ts"
 import { decimalsOn, decimalText } from "../Domain/Currency.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
 import { Uncollected, type UncollectedAmount } from "../Payments/addresses/Uncollected.ts"
@@ -10,7 +11,6 @@ import { Prices } from "../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../Settings.ts"
 import { readDescriptors } from "../Telemetry/fileDescriptors.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
-import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import type { MetricsApi } from "./Api.ts"
 import { type Family, gauge, type Measured, makeStoreFamilies, single } from "./storeFamilies.ts"
 
@@ -87,11 +87,6 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
     )
   return [
     of("tilld_chain_ready", "Whether the chain is ready, as on /readyz.", ({ ready }) => ready),
-    of(
-      "tilld_chain_troubled",
-      "Whether a ready chain has a problem, as on /readyz.",
-      ({ ready, reason }) => ready && reason !== undefined
-    ),
     of("tilld_chain_head_block", "Number of the last scanned block.", ({ head }) => head),
     of(
       "tilld_chain_lag_blocks",
@@ -103,11 +98,6 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
       "Time of the chain's last head minus this machine's clock when it was read; negative by the head's age.",
       ({ headAheadSeconds }) => headAheadSeconds
     ),
-    of(
-      "tilld_chain_decides_alone_seconds",
-      "Seconds without a response of any other provider while one of several decides alone, 0 otherwise.",
-      ({ decidesAloneSeconds = 0 }) => decidesAloneSeconds
-    ),
     gauge(
       "tilld_chain_provider_usable",
       "Whether a provider is healthy (1) or not (0), by its index in rpc_urls from 0.",
@@ -118,21 +108,27 @@ const chainFamilies = (health: ReadonlyArray<ChainHealth>): ReadonlyArray<Family
   ]
 }
 
-const workerFamily = (health: ReadonlyArray<WorkerHealth>): Family =>
-  gauge(
-    "tilld_worker_ready",
-    "Whether a worker's ticks end in time; for the store: whether it is writable.",
-    health.map(({ name, ready }) => [{ worker: name }, ready])
-  )
+/** Those that have held for their patience. */
+const conditionFamilies = (held: ReadonlyArray<HeldCondition>): ReadonlyArray<Family> => {
+  const open = held.filter(({ openedAt }) => openedAt !== undefined)
+  const labelsOf = ({ kind, severity, subject }: HeldCondition) => ({ key: kind, severity, subject })
+  return [
+    gauge(
+      "tilld_condition",
+      "1 for each thing that is wrong, as tilld status has it; absent once it is over.",
+      open.map((one) => [labelsOf(one), 1])
+    ),
+    gauge(
+      "tilld_condition_since",
+      "Unix time since which it holds.",
+      open.map((one) => [labelsOf(one), one.since / 1000])
+    )
+  ]
+}
 
 const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Family> => {
   const status = prices.status()
   return [
-    gauge(
-      "tilld_price_usable",
-      "Whether a price is usable for quotes: fresh, and from sources that agree.",
-      status.map(({ price, symbol }) => [{ currency: symbol }, price !== undefined])
-    ),
     gauge(
       "tilld_price_age_seconds",
       "Age in seconds of the last price of a source, even if expired; 0 for configured ones.",
@@ -172,9 +168,9 @@ export const metricsHandlers = Effect.gen(function* () {
   const chains = yield* Chains
   const prices = yield* Prices
   const uncollected = yield* Uncollected
+  const conditions = yield* Conditions
   const { chains: networks } = yield* Settings
   const { registry } = yield* Metrics
-  const workers = yield* Workers
   const processFamilies = yield* makeProcessFamilies
   const storeFamilies = yield* makeStoreFamilies
 
@@ -184,7 +180,7 @@ export const metricsHandlers = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const families = [
           ...processFamilies(),
-          workerFamily(yield* workers.health),
+          ...conditionFamilies(yield* conditions.now),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),
           waitingFamily(networks, uncollected.waiting()),

@@ -12,19 +12,10 @@ import { countOpen } from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { type Db, Reader } from "../Sql.ts"
-import { type EndpointOutcome, mostEndpoints, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
 import { keptFor } from "./readiness.ts"
 
-// What needs a person: open exceptions, and endpoints that fail. Read by index, and requests are served between two
-// statements.
-
-/** Failing ones first, longest failing first; then those without a success for longest. */
-const byNeed = (one: EndpointOutcome, next: EndpointOutcome): number =>
-  (one.failing?.sequence ?? Number.MAX_SAFE_INTEGER) - (next.failing?.sequence ?? Number.MAX_SAFE_INTEGER) ||
-  (one.delivered?.sequence ?? 0) - (next.delivered?.sequence ?? 0)
-
-const exceptionFamily = (reader: Db) =>
+export const exceptionFamily = (reader: Db) =>
   Effect.map(
     Effect.forEach(
       modes.flatMap((mode) => ExceptionKind.literals.map((kind) => ({ mode, kind }))),
@@ -37,36 +28,6 @@ const exceptionFamily = (reader: Db) =>
     ),
     (counts) => gauge("tilld_open_exceptions", `Open exceptions. At most ${countLimit} of a kind are counted.`, counts)
   )
-
-const endpointFamilies = (outcomes: ReadonlyArray<EndpointOutcome>, now: number) => {
-  const shown = [...outcomes].sort(byNeed).slice(0, named)
-  const labelsOf = ({ endpoint, mode }: EndpointOutcome) => ({ endpoint, mode })
-  const isFailing = ({ failing }: EndpointOutcome) => failing !== undefined
-  return [
-    gauge(
-      "tilld_webhook_failing_endpoints",
-      `Endpoints with a failed attempt and no later success. At most ${mostEndpoints} endpoints are checked.`,
-      modes.map((mode) => [{ mode }, outcomes.filter((one) => one.mode === mode && isFailing(one)).length])
-    ),
-    gauge(
-      "tilld_webhook_endpoint_failing_seconds",
-      `Age in seconds of the first undelivered event of a failing endpoint, 0 if its time is ahead of the clock: alert on any series. At most ${named} endpoints, longest failing first.`,
-      shown.map((one) => [labelsOf(one), one.failing && Math.max(0, now - one.failing.at) / 1000])
-    ),
-    gauge(
-      "tilld_webhook_endpoint_last_success_timestamp_seconds",
-      "Unix time of the last successful delivery to an endpoint; for the same endpoints.",
-      shown.map((one) => [labelsOf(one), one.delivered && one.delivered.at / 1000])
-    )
-  ]
-}
-
-/** Metrics of open exceptions and of endpoints. */
-export const attentionFamilies = Effect.fnUntraced(function* (reader: Db) {
-  const exceptions = yield* exceptionFamily(reader)
-  const outcomes = yield* outcomesOf(reader)
-  return [exceptions, ...endpointFamilies(outcomes, yield* Clock.currentTimeMillis)]
-})
 
 // Metrics that are read from the store on each scrape. Each statement counts a bounded number of index rows, and requests
 // are served between two statements.
@@ -163,7 +124,7 @@ const fileFamilies = (path: string, backupAt: number | undefined, now: number): 
 export const makeStoreFamilies = Effect.gen(function* () {
   const { accounts, chains, database } = yield* Settings
   const reader = yield* Reader
-  const attention = keptFor(() => keptTime, attentionFamilies(reader))
+  const exceptions = keptFor(() => keptTime, exceptionFamily(reader))
 
   const read = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -179,7 +140,7 @@ export const makeStoreFamilies = Effect.gen(function* () {
     )
     return [
       ...(yield* webhookFamilies(reader, now)),
-      ...(yield* attention),
+      yield* exceptions,
       ...accountFamilies(yield* allUsage(reader, accounts.quotaBytes)),
       gauge(
         "tilld_open_payments",

@@ -1,13 +1,12 @@
 /** All operations: what the control sockets serve. */
 import type { Effect } from "effect"
-import { readHealth } from "../Admin/healthOperation.ts"
-import { listAlerts, showAlertSecret, testAlert } from "../Alerts/alertOperations.ts"
 import { changeAccount, createAccount, listAccounts } from "../Auth/accountOperations.ts"
 import { changeKey, createKey, listKeys, revokeKey, rollKey } from "../Auth/keyOperations.ts"
 import { makeLoginLink } from "../Auth/loginOperation.ts"
 import { changeShop, showShop } from "../Auth/shopOperations.ts"
 import { showLedger } from "../Books/ledgerOperation.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../Chains/repairOperations.ts"
+import { readStatus, showAlertSecret, testAlert } from "../Conditions/operations.ts"
 import { cancelOpenInvoice, listInvoices, showInvoice } from "../Invoices/invoiceOperations.ts"
 import { listAudit } from "../Operations/auditOperation.ts"
 import type { AnyOperation } from "../Operations/operation.ts"
@@ -35,14 +34,14 @@ const operations = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
   ...[Addresses.challengeWallet, Addresses.checkProof],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
-  ...[listAlerts, showAlertSecret, testAlert],
+  ...[showAlertSecret, testAlert],
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listInvoices, showInvoice, cancelOpenInvoice],
   ...[listPayments, showPayment, cancelOpenPayment, abandonPayments, listExceptions, acceptMoney, refundMoney],
   ...[listRefunds, dropUnmade, owedRefunds, beginRefunds, accountRefunds],
   showLedger,
-  ...[rescanBlocks, claimTransaction, listTokens, readHealth],
+  ...[rescanBlocks, claimTransaction, listTokens, readStatus],
   ...[Addresses.jumpAddresses, Addresses.listReceived, Addresses.readChain, Addresses.recordCollected]
 ]
 

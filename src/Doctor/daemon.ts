@@ -1,25 +1,13 @@
 import { existsSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
-import { splitRemedy } from "../Domain/ApiError.ts"
+import type { readStatus } from "../Conditions/operations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
 import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/fileDescriptors.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
 /** The daemon's own report, through its socket. */
-export interface DaemonHealth {
-  readonly version: string
-  readonly pid: number
-  /** Of its process, which owns its files. */
-  readonly uid: number
-  readonly markFolder: string
-  /** Its chains and workers that are not ready. */
-  readonly unready: ReadonlyArray<{ readonly name: string; readonly reason: string }>
-  /** Warnings about those that are ready. */
-  readonly troubled: DaemonHealth["unready"]
-  /** Why it writes nothing: the database's path names other files than it has open. */
-  readonly lostFiles?: string | undefined
-}
+export type DaemonStatus = typeof readStatus.output.Type
 
 /** A process works on the database, and does not respond. */
 export interface Silent {
@@ -29,13 +17,12 @@ export interface Silent {
 }
 
 /** The health of the running daemon; undefined where none runs, or why it could not be asked. */
-export type AskedDaemon = DaemonHealth | Silent | undefined
+export type AskedDaemon = DaemonStatus | Silent | undefined
 
-export const isHealth = (asked: AskedDaemon): asked is DaemonHealth => asked !== undefined && "pid" in asked
+export const isHealth = (asked: AskedDaemon): asked is DaemonStatus => asked !== undefined && "pid" in asked
 
 const name = "daemon"
 const log = "journalctl -u tilld"
-const logRemedy = "free its disk; if its reader ended, as when systemd-journald was restarted, restart tilld"
 
 const descriptorsText = (pid: number | undefined): string | undefined => {
   const found = pid === undefined ? undefined : descriptorsOf(pid)
@@ -74,33 +61,17 @@ export const withoutAnswer = (database: string, asked: Silent | undefined): Aske
 export const mayOpen = (asked: AskedDaemon): boolean =>
   asked === undefined || (isHealth(asked) && asked.lostFiles === undefined)
 
-/** Parts whose reasons name the remedy. */
-const selfExplaining = new Set(["clock", "listener", "store"])
-
-const remedyOf = (part: string): string | undefined => {
-  if (selfExplaining.has(part)) return undefined
-  if (part === "log") return logRemedy
-  if (part === "descriptors") return "raise LimitNOFILE, or find who opens so many"
-  return `${log} says more of it`
-}
-
-const findingOf =
-  (make: typeof warn) =>
-  (part: DaemonHealth["unready"][number]): Finding => {
-    const { remedy = remedyOf(part.name), wrong } = splitRemedy(part.reason)
-    return make(`${name}: ${part.name}`, wrong, remedy)
-  }
-
 /** Findings about the daemon of a database that answered, or that could not be asked. */
-export const examineDaemon = (asked: DaemonHealth | Silent, version = packageJson.version): ReadonlyArray<Finding> => {
+export const examineDaemon = (asked: DaemonStatus | Silent, version = packageJson.version): ReadonlyArray<Finding> => {
   if (!isHealth(asked)) return [fail(name, asked.silent, asked.remedy)]
   const runs = `process ${asked.pid} runs version ${asked.version}`
   return [
     asked.version === version
       ? ok(name, runs)
       : warn(name, `${runs}, and this command is ${version}`, "restart it to run what is installed"),
-    ...asked.troubled.map(findingOf(warn)),
-    ...asked.unready.map(findingOf(fail))
+    ...asked.conditions.map(({ key, remedy, severity, subject, summary }) =>
+      (severity === "page" ? fail : warn)([key, subject].join(" ").trim(), summary, remedy)
+    )
   ]
 }
 

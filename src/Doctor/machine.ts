@@ -12,7 +12,6 @@ import { type AskedDaemon, isHealth } from "./daemon.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import type { Seen } from "./providers.ts"
 import type { StoreFacts } from "./storeFacts.ts"
-import { examineGrowth } from "./storeFindings.ts"
 
 const gigabyte = 1e9
 /** Free bytes below which the disk is a warning, and below which it is a failure. */
@@ -85,10 +84,6 @@ const diskOf = (path: string) => {
   const { bavail, bsize } = statfsSync(folder)
   return { folder, free: bavail * bsize, used: size(path) + size(`${path}-wal`) }
 }
-
-/** The estimated time until the disk is full. */
-export const examineTrend = ({ database: { path } }: SettingsShape, facts: StoreFacts, now: number) =>
-  Effect.sync(() => examineGrowth(facts, diskOf(path), now))
 
 /** Checks the free space at the database: a backup takes as much as the database. */
 export const examineDisk = ({ database: { path } }: SettingsShape) =>

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { Either } from "effect"
-import { selectUsages, type Usage } from "../Auth/UsageRepo.ts"
 import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { cut } from "../lib/text.ts"
@@ -13,7 +12,7 @@ import { configuredWallets } from "../Payments/addresses/walletUsers.ts"
 import { type OpenNeed, selectOpenNeeds } from "../Payments/OpenNeedsRepo.ts"
 import { decimalsNow } from "../Payments/openNeeds.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
-import { codeOf, withoutNulls } from "../Sql/Db.ts"
+import { codeOf } from "../Sql/Db.ts"
 import { filesOf, refusedAccess } from "../Sql/fileAccess.ts"
 import { mustNotOpen } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
@@ -116,18 +115,6 @@ const readDatabase = <A>(path: string, isOpen: boolean, use: (database: Database
   }
 }
 
-const day = 86_400_000
-/** Days over which growth and failed deliveries are counted. */
-export const recentDays = 7
-/** Endpoints that are listed at most. */
-const mostEndpoints = 20
-
-/** The reference values for the facts. */
-interface Configured {
-  readonly quotaBytes: number
-  readonly chains: ReadonlyArray<ChainSettings>
-}
-
 /** The facts that the doctor reads from the database. Times are Unix milliseconds. */
 export interface StoreFacts {
   /** Each wallet by fingerprint: its next index with a pending jump, and its paid indexes. */
@@ -141,26 +128,8 @@ export interface StoreFacts {
   /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
   readonly keyFingerprint: string | undefined
   readonly openNeeds: ReadonlyArray<OpenNeed>
-  readonly exceptions: ReadonlyArray<{ readonly kind: string; readonly count: number; readonly oldest: number }>
-  /** What each account has stored, and may store. */
-  readonly usages: ReadonlyArray<Usage>
-  /** Receivers with failing deliveries: those to be retried, and those that lately failed permanently. */
-  readonly failing: ReadonlyArray<{
-    readonly receiver: string
-    /** The target of the newest of these deliveries, and its last attempt's outcome: a status, or an error. */
-    readonly url: string
-    readonly reason: string | null
-    readonly waiting: number
-    readonly failed: number
-    readonly since: number
-  }>
-  /** Events of all time and of the last days. */
-  readonly events: {
-    readonly count: number
-    readonly recent: number
-    readonly oldest: number | null
-    readonly newest: number | null
-  }
+  /** When the newest event was stored; undefined without one. */
+  readonly newestEvent: number | undefined
 }
 
 interface WalletUse {
@@ -186,10 +155,7 @@ const noFacts: StoreFacts = {
   token: "",
   keyFingerprint: undefined,
   openNeeds: [],
-  exceptions: [],
-  usages: [],
-  failing: [],
-  events: { count: 0, recent: 0, oldest: null, newest: null }
+  newestEvent: undefined
 }
 
 const paidIndexes = `
@@ -197,21 +163,6 @@ const paidIndexes = `
     SELECT wallet, wallet_index, lag(wallet_index, 1, -1) OVER (PARTITION BY wallet ORDER BY wallet_index) AS before
     FROM payments WHERE EXISTS (SELECT 1 FROM receipts WHERE payment_id = payments.id AND canonical = 1))
   GROUP BY wallet`
-
-// Lately: after the last earlier delivery, by order. By time, those made while the clock was ahead would count as
-// recent for that long.
-const failing = `
-  SELECT receiver, waiting, failed, since, url,
-    (SELECT coalesce(error, 'HTTP ' || status) FROM attempts WHERE delivery = sequence ORDER BY number DESC LIMIT 1) AS reason
-  FROM (
-    SELECT coalesce(endpoint_id, 'a webhookUrl') AS receiver, sum(status = 'pending') AS waiting,
-      sum(status = 'failed') AS failed, min(created_at) AS since, max(sequence) AS newest
-    FROM deliveries
-    WHERE status IN ('pending', 'failed') AND attempts + redeliveries > 0
-      AND (status = 'pending' OR sequence > coalesce((SELECT max(sequence) FROM deliveries WHERE created_at <= ?), 0))
-    GROUP BY endpoint_id ORDER BY waiting DESC, failed DESC LIMIT ${mostEndpoints})
-  JOIN deliveries ON sequence = newest
-  ORDER BY waiting DESC, failed DESC`
 
 /** The wallets of the database. */
 const storedWallets = (database: Database.Database): StoredWallets => {
@@ -226,7 +177,7 @@ const storedWallets = (database: Database.Database): StoredWallets => {
   }
 }
 
-const factsOf = (database: Database.Database, now: number, { chains, quotaBytes }: Configured): StoreFacts => {
+const factsOf = (database: Database.Database, chains: ReadonlyArray<ChainSettings>): StoreFacts => {
   const all = <Row>(sql: string, ...params: ReadonlyArray<number | string>) =>
     database.prepare(sql).all(...params) as ReadonlyArray<Row>
   const paid = new Map(
@@ -239,11 +190,7 @@ const factsOf = (database: Database.Database, now: number, { chains, quotaBytes 
   })
   const [numbering] = all<{ token: string }>("SELECT token FROM numbering")
   const [key] = all<{ value: string }>("SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
-  const [events = { count: 0, recent: 0, oldest: null, newest: null }] = all<StoreFacts["events"]>(
-    `SELECT count(*) AS count, count(*) FILTER (WHERE created_at > ?) AS recent, min(created_at) AS oldest,
-       max(created_at) AS newest FROM events`,
-    now - recentDays * day
-  )
+  const [newest] = all<{ at: number | null }>("SELECT max(created_at) AS at FROM events")
   return {
     wallets: new Map(wallets),
     accountWallets: ofAccounts,
@@ -251,12 +198,7 @@ const factsOf = (database: Database.Database, now: number, { chains, quotaBytes 
     token: numbering?.token ?? "",
     keyFingerprint: key?.value,
     openNeeds: all(selectOpenNeeds, decimalsNow(chains)),
-    exceptions: all(
-      "SELECT kind, count(*) AS count, min(opened_at) AS oldest FROM exceptions WHERE is_open = 1 GROUP BY kind"
-    ),
-    usages: all<Usage>(selectUsages, quotaBytes).map(withoutNulls),
-    failing: all(failing, now - recentDays * day),
-    events
+    newestEvent: newest?.at ?? undefined
   }
 }
 
@@ -271,7 +213,7 @@ const schemaOf = (database: Database.Database): number | undefined => {
   )
 }
 
-const lookInto = (path: string, database: Database.Database, now: number, configured: Configured): StoreLook => {
+const lookInto = (path: string, database: Database.Database, chains: ReadonlyArray<ChainSettings>): StoreLook => {
   const only = (finding: Finding): StoreLook => ({ findings: [finding], facts: undefined })
   const damage = (database.pragma("quick_check(5)") as ReadonlyArray<{ quick_check: string }>)
     .map((row) => row.quick_check)
@@ -296,7 +238,7 @@ const lookInto = (path: string, database: Database.Database, now: number, config
         ? []
         : [fail(name, `${orphans.length} rows refer to missing rows, such as in ${orphans[0]?.table}`, restoreBackup)])
     ],
-    facts: factsOf(database, now, configured)
+    facts: factsOf(database, chains)
   }
 }
 
@@ -319,8 +261,7 @@ const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Data
 export const lookAtStore = (
   path: string,
   isOpen: boolean,
-  now: number,
-  configured: Configured,
+  chains: ReadonlyArray<ChainSettings>,
   loss?: string
 ): StoreLook => {
   if (loss !== undefined) {
@@ -335,7 +276,7 @@ export const lookAtStore = (
     const finding = warn(name, `${path} is not there yet`, "tilld serve makes it at its first start")
     return { findings: [finding], facts: noFacts }
   }
-  const look = reading(path, isOpen, (database) => lookInto(path, database, now, configured))
+  const look = reading(path, isOpen, (database) => lookInto(path, database, chains))
   return "findings" in look ? look : { findings: [look], facts: undefined }
 }
 

@@ -2,8 +2,9 @@ import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId, ApiKeyId, PersonId } from "../Domain/Ids.ts"
 import { allRows, anyRow, type Db, execute } from "../Sql.ts"
 
-/** How an act came in: over the control socket, by a command that needs no daemon, with an API key, or from the portal. */
-export type Via = "socket" | "direct" | "api" | "portal"
+/** How an act came in: over the control socket, by a command that needs no daemon, with an API key, from the portal, or by itself. */
+export const vias = ["socket", "direct", "api", "portal", "daemon"] as const
+export type Via = (typeof vias)[number]
 
 /** A row of the audit log. */
 export interface AuditEntry {

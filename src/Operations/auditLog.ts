@@ -25,7 +25,7 @@ export const carryOut = <In, InJson, Out, OutJson, E, R>(
 
 /** Who acts. With `socket` and `direct` the user name is claimed by the command and cannot be verified. */
 export type Actor =
-  | { readonly via: "socket" | "direct"; readonly who: string }
+  | { readonly via: "socket" | "direct" | "daemon"; readonly who: string }
   | { readonly via: "api" | "portal"; readonly who: string; readonly owner: Owner }
   | {
       readonly via: "portal"
@@ -100,6 +100,10 @@ const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   act,
   detail: detailText(detail)
 })
+
+/** Stores what the daemon notes by itself, in the caller's transaction. */
+export const noteOfDaemon = (act: Act) =>
+  Effect.flatMap(Clock.currentTimeMillis, (at) => Repo.insert(entryOf({ via: "daemon", who: "tilld" }, act, at)))
 
 /** Stores the row of a person's act or refusal, in the caller's transaction. */
 export const noteOf = (person: Person, act: Act) =>

@@ -12,7 +12,7 @@ import { operation } from "./operation.ts"
 const AuditedAct = Schema.Struct({
   id: Schema.Number,
   at: Moment,
-  via: Schema.Literal("socket", "direct", "api", "portal"),
+  via: Schema.Literal(...AuditRepo.vias),
   who: Schema.String,
   /** The user name was claimed by the command, and not verified. */
   claimed: Schema.Boolean,

@@ -1,6 +1,6 @@
 import { Args, Command, Options } from "@effect/cli"
 import { Effect, Either } from "effect"
-import { readHealth } from "../Admin/healthOperation.ts"
+import { readStatus } from "../Conditions/operations.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
@@ -23,7 +23,7 @@ const askDeadline = "5 seconds"
 
 /** Why the daemon takes the database's files for lost. One that cannot be asked keeps nobody from a backup. */
 const lostFilesOf = (settings: SettingsShape) =>
-  ask(settings, readHealth, {}).pipe(
+  ask(settings, readStatus, {}).pipe(
     Effect.timeout(askDeadline),
     Effect.match({ onSuccess: (health) => health.lostFiles, onFailure: () => undefined })
   )

@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Data, Effect } from "effect"
-import { readHealth } from "../Admin/healthOperation.ts"
+import { readStatus } from "../Conditions/operations.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import type { AskedDaemon, Silent } from "../Doctor/daemon.ts"
 import { type Finding, fail, ok } from "../Doctor/Finding.ts"
@@ -26,8 +26,8 @@ const configuration = (file: string, { chains }: SettingsShape): Finding =>
   ok("configuration", `${file}: chains ${chains.map(networkKey).join(", ")}`)
 
 /** Asks the daemon how it is; undefined where none runs. That it does not say is a finding. */
-const askHealth = (settings: SettingsShape): Effect.Effect<AskedDaemon, never, Invocation> =>
-  ask(settings, readHealth, {}).pipe(
+const askStatus = (settings: SettingsShape): Effect.Effect<AskedDaemon, never, Invocation> =>
+  ask(settings, readStatus, {}).pipe(
     Effect.catchTag("DaemonAbsent", "InstanceLocked", () => Effect.succeed(undefined)),
     Effect.catchAll((error) =>
       Effect.succeed<Silent>(
@@ -47,7 +47,7 @@ const examineAll = Effect.fn("commands.doctor")(function* (options: Parameters<t
     onSuccess: (settings) =>
       Effect.gen(function* () {
         const [{ examine }, { Rpc }] = yield* checks
-        const daemon = yield* askHealth(settings)
+        const daemon = yield* askStatus(settings)
         const found = yield* examine(settings, { path: file, env }, daemon).pipe(Effect.provide(Rpc.layer))
         return [configuration(file, settings), ...found]
       })

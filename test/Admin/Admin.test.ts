@@ -4,6 +4,7 @@ import { Deferred, Effect, Exit, Fiber, Layer, Scope, TestClock } from "effect"
 import { Admin } from "../../src/Admin.ts"
 import { Keys, RateLimits } from "../../src/Auth.ts"
 import { Chains } from "../../src/Chains.ts"
+import { Conditions } from "../../src/Conditions/standing.ts"
 import { noBytes } from "../../src/Http/body.ts"
 import { onlyCalledBy } from "../../src/Http/hostNames.ts"
 import { Idempotency } from "../../src/Http/idempotency.ts"
@@ -56,6 +57,7 @@ it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API m
         look: unused
       }),
       Layer.mock(Dispatcher, {}),
+      Layer.mock(Conditions, {}),
       Layer.mock(Prices, { usd: unused, of: unused, status: unused, reported: unused }),
       Layer.mock(Uncollected, { waiting: unused }),
       Layer.mock(Keys, {}),

@@ -2,10 +2,11 @@ import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Clock, Effect, Layer, TestClock } from "effect"
 import { exposition, makeProcessFamilies } from "../../src/Admin/metrics.ts"
-import { attentionFamilies, makeStoreFamilies } from "../../src/Admin/storeFamilies.ts"
+import { exceptionFamily, makeStoreFamilies } from "../../src/Admin/storeFamilies.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Reader, StoreUnavailable } from "../../src/Sql.ts"
+import { outcomesOf } from "../../src/Webhooks/queue/EndpointsRepo.ts"
 import { seed } from "../lib/endpointRows.ts"
 import { readScrape } from "../lib/prometheus.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -167,56 +168,19 @@ liveTest(
       ])
       const reader = yield* Reader
       const steps: Array<string> = []
-      const scrape = readScrape(yield* exposition(yield* attentionFamilies(explained(reader, reader, steps))))
+      const watched = explained(reader, reader, steps)
+      const scrape = readScrape(yield* exposition([yield* exceptionFamily(watched)]))
       const exceptions = (mode: string, kind: string) => scrape.value("tilld_open_exceptions", { mode, kind })
       expect([exceptions("live", "late"), exceptions("test", "late"), exceptions("live", "reorged")]).toEqual([2, 1, 1])
       expect(exceptions("live", "overpaid")).toBe(0)
-      const failing = (mode: string) => scrape.value("tilld_webhook_failing_endpoints", { mode })
-      expect([failing("live"), failing("test")]).toEqual([1, 1])
-      const since = (endpoint: string) => scrape.value("tilld_webhook_endpoint_failing_seconds", { endpoint })
-      expect(Math.round((since("wh_down") ?? 0) / 20)).toBe(15)
-      expect(Math.round((since("wh_never") ?? 0) / 20)).toBe(450)
-      expect([since("wh_well"), since("wh_new"), since("wh_deleted")]).toEqual([undefined, undefined, undefined])
-      const name = "tilld_webhook_endpoint_last_success_timestamp_seconds"
-      expect(scrape.value(name, { endpoint: "wh_down", mode: "live" })).toBe(now - 600 + 0.5)
-      expect([...scrape.labelled(name, "endpoint")].sort()).toEqual(["wh_down", "wh_well"])
+      const outcomes = yield* outcomesOf(watched)
+      const failing = outcomes.flatMap(({ endpoint, failing }) => (failing === undefined ? [] : [endpoint]))
+      expect(failing.sort()).toEqual(["wh_down", "wh_never"])
+      const since = outcomes.find(({ endpoint }) => endpoint === "wh_down")
+      expect([since?.failing?.at, since?.delivered?.at]).toEqual([(now - 300) * 1000, (now - 600) * 1000 + 500])
       // By index: of a long history no more than the newest rows are read.
       expect(steps.filter((step) => /deliveries/.test(step))).not.toEqual([])
       expect(steps.filter((step) => /SCAN (deliveries|exceptions)\b/.test(step))).toEqual([])
-    }).pipe(Effect.provide(Sql.layer(path)))
-  }
-)
-
-liveTest(
-  "a hundred endpoints have series of their own: the longest failing, then those reached longest ago",
-  function* () {
-    const path = yield* temporaryDatabase
-    yield* Effect.gen(function* () {
-      const now = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-      const named = (letter: string, from: number, to: number) =>
-        Array.from({ length: to - from }, (_, i) => `wh_${letter}${from + i}`)
-      const well = named("w", 0, 120).map((id, i) => [id, "live", [["delivered", 1, now - i]]] as const)
-      const down = named("d", 0, 130).map((id, i) => [id, "live", [["pending", 1, now - i]]] as const)
-      const shown = Effect.fnUntraced(function* (endpoints: Parameters<typeof seed>[1]) {
-        seed(path, endpoints)
-        const scrape = readScrape(yield* exposition(yield* attentionFamilies(yield* Reader)))
-        const labelled = (name: string) => new Set(scrape.labelled(`tilld_webhook_endpoint_${name}`, "endpoint"))
-        return {
-          failing: scrape.value("tilld_webhook_failing_endpoints", { mode: "live" }),
-          down: labelled("failing_seconds"),
-          well: labelled("last_success_timestamp_seconds")
-        }
-      })
-      expect(yield* shown([...well, ...down.slice(100)])).toEqual({
-        failing: 30,
-        down: new Set(named("d", 100, 130)),
-        well: new Set(named("w", 50, 120))
-      })
-      expect(yield* shown(down.slice(0, 100))).toEqual({
-        failing: 130,
-        down: new Set(named("d", 30, 130)),
-        well: new Set()
-      })
     }).pipe(Effect.provide(Sql.layer(path)))
   }
 )

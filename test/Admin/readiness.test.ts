@@ -3,11 +3,12 @@ import { Deferred, Effect, Fiber, Layer, TestClock } from "effect"
 import { healthHandlers, keptFor, wrongClock } from "../../src/Admin/readiness.ts"
 import { operatorHealthHandlers } from "../../src/Admin.ts"
 import { type ChainHealth, Chains } from "../../src/Chains.ts"
+import { Conditions } from "../../src/Conditions/standing.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
-import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
+import { temporaryDatabase } from "../lib/store.ts"
 
 const providers = [{ host: "rpc.example:8545", healthy: false, reason: "no answer" }]
 const base: ChainHealth = { chain: "base", mode: "test", ready: true, head: 100, lagBlocks: 2, providers: [] }
@@ -19,6 +20,8 @@ const input = { headers: {} as never, path: {} as never, query: {} as never, pay
 const emptyStore = Layer.unwrapScoped(
   Effect.map(temporaryDatabase, (path) => Layer.merge(Sql.layer(path), testSettingsLayer(path)))
 )
+
+const wrong = { key: "disk_low", subject: "", severity: "page", summary: "little is left", remedy: "free it" } as const
 
 /** Chains with the health that `look` returns. */
 const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
@@ -32,6 +35,7 @@ const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
       health: look
     }),
     Layer.mock(Dispatcher, { health: Effect.succeed(dispatcher) }),
+    Layer.mock(Conditions, { now: Effect.succeed([{ ...wrong, kind: wrong.key, since: 5_000 }]) }),
     Workers.layer,
     emptyStore
   )
@@ -52,7 +56,7 @@ it.scoped("the public readiness has names only; the operator also sees reasons, 
         workers: [{ name: "expiry", ready: true }]
       }
     })
-    expect(JSON.stringify(yield* limited.ready(input))).not.toMatch(/rpc|8545|answer|reason|due|head|lag/)
+    expect(JSON.stringify(yield* limited.ready(input))).not.toMatch(/rpc|8545|answer|reason|due|head|lag|disk/)
     expect(yield* full.ready(input)).toEqual({
       status: 503,
       body: {
@@ -60,7 +64,7 @@ it.scoped("the public readiness has names only; the operator also sees reasons, 
         chains: [base, polygon],
         workers: [{ name: "expiry", ready: true }],
         dispatcher,
-        accounts: []
+        conditions: [{ ...wrong, since: "1970-01-01T00:00:05.000Z" }]
       }
     })
   }).pipe(Effect.provide(of(Effect.succeed([base, polygon]))))
@@ -86,26 +90,6 @@ it.scoped("the daemon is ready if every chain and every worker is; only operator
       status: 503,
       body: { workers: [{ ready: false, reason: "a tick has not ended for 21 seconds" }] }
     })
-  }).pipe(Effect.provide(of(Effect.succeed([base]))))
-)
-
-it.scoped("an account that has almost reached its quota is named to operators alone, and leaves the daemon ready", () =>
-  Effect.gen(function* () {
-    yield* storeAccount
-    yield* execute("UPDATE accounts SET quota_bytes = 1000000")
-    const [limited, full] = [yield* healthHandlers, yield* operatorHealthHandlers]
-    const accountsAt = (bytes: number) =>
-      Effect.gen(function* () {
-        yield* execute("UPDATE usage SET bytes = iif(mode = 'live', ?, 0)", [bytes])
-        expect(JSON.stringify(yield* limited.ready(input))).not.toContain("default")
-        const { body } = yield* full.ready(input)
-        expect(body.ready).toBe(true)
-        return body.accounts
-      })
-    expect(yield* accountsAt(799_999)).toEqual([])
-    const reason = expect.stringContaining("tilld accounts change default --quota")
-    const named = { account: "default", usedBytes: 800_000, quotaBytes: 1_000_000, reason }
-    expect(yield* accountsAt(800_000)).toEqual([named])
   }).pipe(Effect.provide(of(Effect.succeed([base]))))
 )
 

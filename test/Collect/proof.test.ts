@@ -33,7 +33,7 @@ liveTest(
     })
     const now = yield* Clock.currentTimeMillis
     const finding = () => {
-      const { facts } = lookAtStore(database, false, now, { quotaBytes: 1, chains: [] })
+      const { facts } = lookAtStore(database, false, [])
       return examineSeed(settings, facts ?? expect.fail("no facts"))
     }
     expect(finding()).toMatchObject([
@@ -101,7 +101,7 @@ liveTest("a proof of another seed, wallet or day is refused, and notes nothing",
   for (const [proof, said] of online) {
     expect(yield* tilld(["wallet", "check", proof])).toMatchObject(failing(1, said))
   }
-  const { facts } = lookAtStore(database, false, 0, { quotaBytes: 1, chains: [] })
+  const { facts } = lookAtStore(database, false, [])
   expect(facts?.proofs.size).toBe(0)
   expect((yield* tilld(["wallet", "check", right])).code).toBe(0)
   expect(yield* isSignedBy(parseProof(right) ?? expect.fail("no proof"), hdWallet(liveXpub))).toBe(false)

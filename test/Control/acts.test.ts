@@ -2,8 +2,7 @@ import { createServer } from "node:http"
 import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { readHealth } from "../../src/Admin/healthOperation.ts"
-import { testAlert } from "../../src/Alerts/alertOperations.ts"
+import { readStatus, testAlert } from "../../src/Conditions/operations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import { carryOut } from "../../src/Operations/auditLog.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/addressOperations.ts"
@@ -18,17 +17,18 @@ import { testSettings } from "../lib/settings.ts"
 import { execute, temporaryDatabase } from "../lib/store.ts"
 import { besideDaemon, logged } from "./world.ts"
 
-liveTest("the daemon names each chain and worker that is not ready", function* () {
+liveTest("the daemon names each worker that is not ready, or has something to say", function* () {
   const settings = testSettings(yield* temporaryDatabase)
   yield* besideDaemon(settings, function* () {
     const workers = yield* Workers
     workers.condition("webhooks", () => "it hangs")
     workers.condition("settlement", () => undefined)
     workers.remark("log", () => "2 lines are missing")
-    const { troubled, unready } = yield* ask(settings, readHealth, {})
-    expect(troubled).toEqual([{ name: "log", reason: "2 lines are missing" }])
-    expect(unready).toContainEqual({ name: "webhooks", reason: "it hangs" })
-    expect(unready.map(({ name }) => name)).not.toContain("settlement")
+    const { conditions } = yield* ask(settings, readStatus, {})
+    const found = conditions.map(({ key, severity, subject }) => [key, subject, severity])
+    expect(found).toContainEqual(["worker_hangs", "webhooks", "page"])
+    expect(found).toContainEqual(["worker_warns", "log", "ticket"])
+    expect(JSON.stringify(found)).not.toContain("settlement")
   })
 })
 

@@ -2,8 +2,6 @@ import { connect } from "node:net"
 import { Clock, Effect, Fiber, Layer, Redacted } from "effect"
 import { mnemonicToAccount } from "viem/accounts"
 import { expect } from "vitest"
-import { readHealth } from "../../src/Admin/healthOperation.ts"
-import { listAlerts, showAlertSecret, testAlert } from "../../src/Alerts/alertOperations.ts"
 import { changeAccount, createAccount, listAccounts } from "../../src/Auth/accountOperations.ts"
 import * as KeyOperations from "../../src/Auth/keyOperations.ts"
 import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
@@ -15,6 +13,8 @@ import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { Chains } from "../../src/Chains.ts"
+import { readStatus, showAlertSecret, testAlert } from "../../src/Conditions/operations.ts"
+import { conditionsLayer } from "../../src/Conditions.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { allOperations } from "../../src/Control/operations.ts"
@@ -68,6 +68,7 @@ import { rotateSecret, showSecret } from "../../src/Webhooks/secretOperations.ts
 import { DeliveryClient } from "../../src/Webhooks/transport/DeliveryClient.ts"
 import { Resolver, TargetGuard } from "../../src/Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "../../src/Webhooks.ts"
+import { waitingToCollect } from "../Conditions/surroundings.ts"
 import { testXpub } from "../lib/settings.ts"
 import { execute, type Yielded } from "../lib/store.ts"
 
@@ -176,9 +177,8 @@ export const samples: ReadonlyArray<Sample> = [
   { operation: Deliveries.showDelivery, input: { id: delivery } },
   { operation: listEndpoints, input: { account, mode } },
   { operation: showShop, input: { account } },
-  { operation: readHealth, input: {} },
+  { operation: readStatus, input: {} },
   { operation: listAudit, input: { limit: 10 } },
-  { operation: listAlerts, input: {} },
   { operation: showAlertSecret, input: {}, act: "alerts secret", detail: {} },
   { operation: testAlert, input: {}, act: "alerts test", detail: {} },
   {
@@ -379,7 +379,9 @@ const jumping = Effect.map(Effect.context<Sql.Reader | Sql.Writer>(), (store) =>
 
 /** The services of the daemon's end of the sockets, without providers and receivers. */
 export const services = (settings: SettingsShape) =>
-  Layer.mergeAll(still, answered, Webhooks.layer, Networks.layer).pipe(
+  Layer.mergeAll(conditionsLayer, answered, Webhooks.layer, Networks.layer).pipe(
+    Layer.provideMerge(still),
+    Layer.provide(waitingToCollect(0n)),
     Layer.provide(TargetGuard.layer),
     Layer.provide(Resolver.layer),
     Layer.provideMerge(Layer.mergeAll(settlementLayer, WatchedAddresses.layer, Rpc.layer, SigningKeys.layer)),

@@ -7,7 +7,7 @@ import { liveTest } from "../lib/scopedTest.ts"
 import { installation } from "./installation.ts"
 
 liveTest(
-  "a test message arrives signed with the secret that is printed, and the list shows what is wrong",
+  "a test message arrives signed with the secret that is printed, and one that is refused is said to be",
   function* () {
     const { folder, start, tilld } = yield* installation
     const caFile = join(folder, "ca.pem")
@@ -31,7 +31,5 @@ liveTest(
     const refused = yield* tilld(["alerts", "test", "--json"])
     expect(refused.code).toBe(1)
     expect(JSON.parse(refused.stdout)).toMatchObject({ status: 500 })
-    expect((yield* tilld(["alerts", "list"])).stdout).toBe("nothing is wrong\n")
-    expect(JSON.parse((yield* tilld(["alerts", "list", "--json"])).stdout)).toEqual({ open: [], unsent: 0 })
   }
 )

@@ -48,7 +48,6 @@ it("the man page has the command of each operation", () => {
   expect(missing.sort()).toEqual([
     "accounts shop show",
     "addresses received",
-    "health",
     "sweep account",
     "sweep begin",
     "sweep owed",

@@ -54,6 +54,7 @@ describe("the operator's listener", () => {
         "addresses",
         "clock",
         "collecting",
+        "conditions",
         "descriptors",
         "dispatcher",
         "expiry",

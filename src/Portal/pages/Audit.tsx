@@ -23,6 +23,8 @@ export const actTexts: Readonly<Record<string, string>> = {
   "alerts secret": "Secret of alerts shown",
   "alerts test": "Test alert sent",
   claim: "Transaction claimed for a payment",
+  "condition begins": "Something is wrong",
+  "condition is over": "It is over",
   "invoices cancel": "Invoice cancelled",
   "keys change": "API key changed",
   "keys create": "API key created",

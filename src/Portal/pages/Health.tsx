@@ -3,14 +3,11 @@ import { statSync } from "node:fs"
 import { Effect } from "effect"
 import packageJson from "../../../package.json" with { type: "json" }
 import { makeReport } from "../../Admin/readiness.ts"
-import * as UsageRepo from "../../Auth/UsageRepo.ts"
 import type { ChainHealth, Chains } from "../../Chains.ts"
-import { type Finding, warn } from "../../Doctor/Finding.ts"
-import { examineDisk } from "../../Doctor/machine.ts"
-import { examineQuotas } from "../../Doctor/storeFindings.ts"
+import { Conditions, type HeldCondition, keyOf } from "../../Conditions/standing.ts"
 import { networkKey } from "../../Domain/Chain.ts"
+import type { Severity } from "../../Domain/Condition.ts"
 import { bytesText } from "../../lib/quantities.ts"
-import { Prices } from "../../Quotes/Prices.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader } from "../../Sql.ts"
 import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
@@ -18,10 +15,10 @@ import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { countLimit } from "../../Webhooks/queue/LanesRepo.ts"
 import { framedReply } from "../answers.tsx"
 import { Facts, Table } from "../components/Table.tsx"
-import { Chain, countText, Status, type Tone } from "../components/values.tsx"
+import { Chain, countText, Status, Time, type Tone } from "../components/values.tsx"
 import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 
-type Needs = Chains | Dispatcher | Prices | Reader | Settings
+type Needs = Chains | Conditions | Dispatcher | Reader | Settings
 
 const Ready = ({ of }: { readonly of: boolean }) => (
   <Status of={of ? "ready" : "not ready"} tone={of ? "good" : "bad"} />
@@ -68,19 +65,19 @@ const ChainTable = ({ chains }: { readonly chains: ReadonlyArray<ChainHealth> })
   />
 )
 
-const tones: Readonly<Record<Finding["status"], Tone>> = { ok: "good", warn: "warning", fail: "bad" }
+const tones: Readonly<Record<Severity, Tone>> = { page: "bad", ticket: "warning", note: "neutral" }
 
-const FindingTable = ({ findings }: { readonly findings: ReadonlyArray<Finding> }) => (
+const ConditionTable = ({ conditions }: { readonly conditions: ReadonlyArray<HeldCondition> }) => (
   <Table
-    caption="Findings"
-    rows={findings}
-    keyOf={({ name, finding }) => `${name} ${finding}`}
-    empty="Nothing asks for a person."
+    caption="What is wrong"
+    rows={conditions}
+    keyOf={keyOf}
+    empty="Nothing is wrong."
     columns={[
-      { name: "What", cell: ({ name }) => name },
-      { name: "Status", cell: ({ status }) => <Status of={status} tone={tones[status]} /> },
-      { name: "Finding", cell: ({ finding }) => finding },
-      { name: "What to do", cell: ({ remedy }) => remedy ?? "nothing" }
+      { name: "Severity", cell: ({ severity }) => <Status of={severity} tone={tones[severity]} /> },
+      { name: "What", cell: ({ summary }) => summary },
+      { name: "What to do", cell: ({ remedy }) => remedy },
+      { name: "Since", cell: ({ since }) => <Time at={since} /> }
     ]}
   />
 )
@@ -91,23 +88,6 @@ const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: fals
 const storeFacts = ({ database: { path } }: SettingsShape) => ({
   "Database file": bytesText(fileSize(path)),
   "Write-ahead log": bytesText(fileSize(`${path}-wal`))
-})
-
-/** What can be found without a call to a provider; `tilld doctor` asks them, and reads the whole database. */
-const findingsOf = Effect.fnUntraced(function* (settings: SettingsShape) {
-  const prices = yield* Prices
-  const { quotaBytes } = settings.accounts
-  const usages = yield* UsageRepo.all(yield* Reader, quotaBytes)
-  return [
-    yield* examineDisk(settings),
-    ...examineQuotas(usages),
-    ...prices
-      .status()
-      .filter(({ price }) => price === undefined)
-      .map(({ reason = "", symbol }) =>
-        warn(`price of ${symbol}`, reason, "quotes with it are refused until it is back")
-      )
-  ] satisfies ReadonlyArray<Finding>
 })
 
 interface WorkerState {
@@ -133,7 +113,7 @@ const WorkerTable = ({ workers }: { readonly workers: ReadonlyArray<WorkerState>
 const health: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer) {
   const settings = yield* Settings
   const { chains, dispatcher, ready, workers } = yield* Effect.flatten(makeReport)
-  const findings = yield* findingsOf(settings)
+  const conditions = yield* Effect.flatMap(Conditions, ({ now }) => now)
   const failing = yield* countTriedAgain(yield* Reader, countLimit)
   return framedReply(
     viewer,
@@ -159,8 +139,8 @@ const health: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer) {
           }}
         />
       </section>
+      <ConditionTable conditions={conditions} />
       <ChainTable chains={chains} />
-      <FindingTable findings={findings} />
       <details open={workers.some((worker) => !worker.ready)}>
         <summary>
           {workers.filter((worker) => worker.ready).length} of {workers.length} workers are ready

@@ -10,7 +10,7 @@ export const audit = [
   `CREATE TABLE audit (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
-    via TEXT NOT NULL CHECK (via IN ('socket', 'direct', 'api', 'portal')),
+    via TEXT NOT NULL CHECK (via IN ('socket', 'direct', 'api', 'portal', 'daemon')),
     who TEXT NOT NULL CHECK (octet_length(who) <= 400),
     account_id TEXT,
     mode TEXT CHECK (mode IN ('live', 'test')),

@@ -2,9 +2,11 @@ import { join } from "node:path"
 import { NodeFileSystem } from "@effect/platform-node"
 import { describe, expect } from "@effect/vitest"
 import { Chunk, Clock, Effect, Layer, Redacted, TestClock } from "effect"
-import { makeConditions } from "../../src/Alerts/conditions.ts"
-import { Alerts, alertSecret } from "../../src/Alerts.ts"
 import type { ChainHealth } from "../../src/Chains.ts"
+import { alertSecret } from "../../src/Conditions/alerts.ts"
+import { makeJudge } from "../../src/Conditions/judge.ts"
+import { Conditions, keyOf } from "../../src/Conditions/standing.ts"
+import { conditionsLayer } from "../../src/Conditions.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { type Received, type Receiver, startReceiver, verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Secrets } from "../../src/Secrets.ts"
@@ -14,8 +16,8 @@ import { type Db, Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { clockTest } from "../lib/scopedTest.ts"
 import { testSettingsLayer, testWebhooks } from "../lib/settings.ts"
-import { execute, storeAccount, temporaryFolder } from "../lib/store.ts"
-import { chainsOf, waitingToCollect } from "./waitingToCollect.ts"
+import { execute, rows, storeAccount, temporaryFolder } from "../lib/store.ts"
+import { chainsOf, waitingToCollect } from "./surroundings.ts"
 
 interface World {
   readonly receiver: Receiver
@@ -38,7 +40,7 @@ const full = Layer.succeed(Writer, { write: () => new StoreUnavailable({ code: "
 
 /** The daemon's alerts, on a store that takes writes or is full. */
 const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
-  (isFull ? Layer.provide(Alerts.layer, full) : Alerts.layer).pipe(
+  (isFull ? Layer.provide(conditionsLayer, full) : conditionsLayer).pipe(
     Layer.provideMerge(Secrets.layer),
     Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Workers.layer)),
     Layer.provideMerge(
@@ -57,7 +59,7 @@ const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
 /** Runs `life` beside the worker. */
 const living = <A, E, R>(world: World, life: Effect.Effect<A, E, R>, isFull = false) =>
   Effect.gen(function* () {
-    const { run } = yield* Alerts
+    const { run } = yield* Conditions
     yield* Effect.forkScoped(run)
     return yield* life
   }).pipe(Effect.scoped, Effect.provide(alertsOf(world, isFull)))
@@ -109,7 +111,7 @@ const overpaid = execute(
    VALUES ('exc_1', '0x1', 'k', 'overpaid', 'base', 'live', 'ETH', '1', 0)`
 )
 
-describe("alerts", () => {
+describe("conditions", () => {
   clockTest(
     "the operator gets one signed message when a problem lasts, and one when it is over, across a restart",
     function* () {
@@ -120,12 +122,21 @@ describe("alerts", () => {
         Effect.gen(function* () {
           yield* storeAccount
           yield* overpaid
-          expect(yield* next(world)).toEqual(["alert.opened", "exceptions overpaid"])
-          expect(yield* next(world)).toEqual(["alert.opened", "chain base.live"])
+          expect(yield* next(world)).toEqual(["alert.opened", "exceptions_open overpaid"])
+          expect(yield* next(world)).toEqual(["alert.opened", "chain_not_read base.live"])
         })
       )
       world.health.splice(0, 1, dead({ ready: true }))
-      expect(yield* living(world, next(world))).toEqual(["alert.closed", "chain base.live"])
+      const noted = rows<{ said: string }>(
+        "SELECT act || ' ' || (detail ->> 'condition') AS said FROM audit ORDER BY sequence"
+      )
+      const [closed, audit] = yield* living(world, Effect.zip(next(world), noted))
+      expect(closed).toEqual(["alert.closed", "chain_not_read base.live"])
+      expect(audit.map(({ said }) => said)).toEqual([
+        "condition begins exceptions_open overpaid",
+        "condition begins chain_not_read base.live",
+        "condition is over chain_not_read base.live"
+      ])
       expect((yield* world.receiver.all).length).toBe(3)
     }
   )
@@ -167,11 +178,15 @@ describe("alerts", () => {
           all: (...asked) => (isReadable ? reader.all(...asked) : unreadable),
           get: (...asked) => (isReadable ? reader.get(...asked) : unreadable)
         }
-        const { look } = yield* Effect.provideService(makeConditions, Reader, db)
-        const before = yield* look
-        expect(before).toMatchObject([{ key: "exceptions overpaid" }])
+        const judge = yield* Effect.provideService(
+          makeJudge(() => []),
+          Reader,
+          db
+        )
+        const before = yield* judge.look
+        expect(before.map(keyOf)).toEqual(["exceptions_open overpaid"])
         isReadable = false
-        expect(yield* look).toEqual(before)
+        expect(yield* judge.look).toEqual(before)
       }).pipe(Effect.provide(alertsOf(world)))
     }
   )
@@ -180,6 +195,6 @@ describe("alerts", () => {
     const world = yield* makeWorld
     const breaks = Effect.map(Workers, (workers) => workers.condition("store", () => "the disk is full"))
     const message = yield* living(world, Effect.zipRight(breaks, read(world)), true)
-    expect(message).toEqual(["alert.opened", "worker store"])
+    expect(message).toEqual(["alert.opened", "store_refuses_writes"])
   })
 })

@@ -3,6 +3,7 @@ import { type ChainHealth, Chains } from "../../src/Chains.ts"
 import type { AccountId } from "../../src/Domain/Ids.ts"
 import { Uncollected, type UncollectedAmount } from "../../src/Payments/addresses/Uncollected.ts"
 import { Prices } from "../../src/Quotes/Prices.ts"
+import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 
 /** So many millionths of a USDC of the live mode wait to be collected, and as many of the test mode. */
 export const waitingToCollect = (amount: bigint) => {
@@ -14,8 +15,9 @@ export const waitingToCollect = (amount: bigint) => {
     amount
   }
   const rows: ReadonlyArray<UncollectedAmount> = amount === 0n ? [] : [row, { ...row, mode: "test" }]
-  return Layer.merge(
+  return Layer.mergeAll(
     Layer.mock(Uncollected, { waiting: () => rows }),
+    Layer.mock(Dispatcher, { run: Effect.never, health: Effect.succeed({ due: 0, oldestDueMillis: 0 }) }),
     Layer.mock(Prices, {
       usd: (symbol) => (symbol === "USDC" ? BigDecimal.unsafeFromString("1") : undefined),
       of: () => {

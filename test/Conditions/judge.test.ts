@@ -1,15 +1,16 @@
 import { writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect, Layer, TestClock } from "effect"
-import { makeConditions } from "../../src/Alerts/conditions.ts"
 import type { ChainHealth } from "../../src/Chains.ts"
+import { hoursLeft, makeJudge } from "../../src/Conditions/judge.ts"
+import { keyOf } from "../../src/Conditions/standing.ts"
 import { iso as isoOf } from "../../src/lib/moment.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
 import { testSettingsLayer } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
-import { chainsOf, waitingToCollect } from "./waitingToCollect.ts"
+import { chainsOf, waitingToCollect } from "./surroundings.ts"
 
 /** Seconds. */
 const now = 1_800_000_000
@@ -46,30 +47,50 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
   ["nothing", { chains: [{ ...well, headAheadSeconds: -5 }] }, []],
   ["no backup yet", {}, []],
   ["a backup of a day", { backup: now - 25 * hour }, []],
-  ["an older backup", { backup: now - 25 * hour - 1 }, ["backup"]],
-  ["a worker", { workers: ["webhooks"] }, ["worker webhooks"]],
-  ["a chain that is not read", { chains: [{ ...well, ready: false }, other] }, ["chain base.live"]],
+  ["an older backup", { backup: now - 25 * hour - 1 }, ["backup_old"]],
+  ["a worker", { workers: ["webhooks"] }, ["worker_hangs webhooks"]],
+  ["a chain that is not read", { chains: [{ ...well, ready: false }, other] }, ["chain_not_read base.live"]],
   [
     "the second of two providers",
     { chains: [{ ...well, providers: [{ ...provider, healthy: true }, provider] }] },
-    ["provider base.live 1"]
+    ["provider_unused base.live 1"]
   ],
-  ["a test chain with every trouble", { chains: [inTest] }, []],
-  ["one of two providers that decides alone", { chains: [{ ...well, decidesAloneSeconds: 600 }] }, ["alone base.live"]],
-  ["a chain whose providers disagree", { chains: [{ ...well, reason: "one denies" }, other] }, ["trouble base.live"]],
+  [
+    "a test chain with every trouble",
+    { chains: [inTest] },
+    ["note chain_not_read base.test", "note provider_unused base.test 0", "note clock_behind base.test"]
+  ],
+  [
+    "one of two providers that decides alone",
+    { chains: [{ ...well, decidesAloneSeconds: 600 }] },
+    ["provider_decides_alone base.live"]
+  ],
+  [
+    "a chain whose providers disagree",
+    { chains: [{ ...well, reason: "one denies" }, other] },
+    ["chain_troubled base.live"]
+  ],
   [
     "what waits for the others while one decides alone",
     { chains: [{ ...well, reason: "one decides alone", decidesAloneSeconds: 600 }] },
-    ["alone base.live"]
+    ["provider_decides_alone base.live"]
   ],
   ["a clock that is little behind", { chains: [{ ...well, headAheadSeconds: 30 }] }, []],
-  ["a clock that is behind one chain", { chains: [{ ...well, headAheadSeconds: 31 }, other] }, ["clock base.live"]],
+  [
+    "a clock that is behind one chain",
+    { chains: [{ ...well, headAheadSeconds: 31 }, other] },
+    ["clock_behind base.live"]
+  ],
   ["one chain that stands still", { chains: heads(-301, -300) }, []],
-  ["a clock that is ahead of all chains", { chains: heads(-301, -302) }, ["clock ahead"]],
-  ["a backup of a time to come", { backup: now + 61 }, ["backup"]],
+  ["a clock that is ahead of all chains", { chains: heads(-301, -302) }, ["clock_ahead"]],
+  ["a backup of a time to come", { backup: now + 61 }, ["backup_old"]],
   ["a backup just before a small step back", { backup: now + 60 }, []],
-  ["an endpoint that fails", { endpoints: [["wh_1", "live", failing(now)]] }, ["endpoint wh_1"]],
-  ["one that fails since a time to come", { endpoints: [["wh_1", "live", failing(now + 500)]] }, ["endpoint wh_1"]],
+  ["an endpoint that fails", { endpoints: [["wh_1", "live", failing(now)]] }, ["endpoint_receives_nothing wh_1"]],
+  [
+    "one that fails since a time to come",
+    { endpoints: [["wh_1", "live", failing(now + 500)]] },
+    ["endpoint_receives_nothing wh_1"]
+  ],
   [
     "one that something newer has reached",
     { endpoints: [["wh_1", "live", failing(now - 500, ["delivered", 1, now - 400])]] },
@@ -79,13 +100,13 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
   ["money that waits, where no sum is named", { waiting: [10n ** 12n, "0"] }, []],
   ["money that waits, up to the sum that is named", { waiting: [500_500_000n, "500.5"] }, []],
   ["more money than that", { waiting: [500_500_001n, "500.5"] }, ["uncollected"]],
-  ["an account close to its quota", { used: 0.8 }, ["quota near default"]],
-  ["an account that has used its quota", { used: 1 }, ["quota full default"]],
+  ["an account close to its quota", { used: 0.8 }, ["quota_near default"]],
+  ["an account that has used its quota", { used: 1 }, ["quota_full default"]],
   ["one of test mode", { endpoints: [["wh_1", "test", failing(now - 500)]] }, []],
   [
     "the longest failing twenty of many",
     { endpoints: Array.from({ length: 22 }, (_, i) => [`wh_${i}`, "live", failing(now - 500 - i)] as const) },
-    Array.from({ length: 20 }, (_, i) => `endpoint wh_${21 - i}`)
+    Array.from({ length: 20 }, (_, i) => `endpoint_receives_nothing wh_${21 - i}`)
   ]
 ])(
   "%s is reported correctly",
@@ -107,9 +128,10 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
         yield* execute("UPDATE usage SET bytes = iif(mode = 'live', ?, 0)", [1e6 * used])
         const workers = yield* Workers
         for (const name of held) workers.condition(name, () => "it hangs")
-        const { look } = yield* makeConditions
-        const keys = (yield* look).map(({ key }) => key)
-        expect(keys.filter((key) => !key.startsWith("exceptions"))).toEqual(expected)
+        const found = yield* (yield* makeJudge(() => [])).look
+        const keys = found.map((one) => `${one.severity === "note" ? "note " : ""}${keyOf(one)}`)
+        // Of those that are stored with the account.
+        expect(keys.filter((key) => !key.startsWith("exceptions_"))).toEqual(expected)
       }).pipe(
         Effect.provide(
           Layer.mergeAll(
@@ -122,3 +144,31 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
       )
     }).pipe(Effect.scoped)
 )
+
+it.each<readonly [string, ReadonlyArray<readonly [minute: number, free: number]>, number | undefined]>([
+  [
+    "too little is known",
+    [
+      [0, 10],
+      [10, 5]
+    ],
+    undefined
+  ],
+  ["it does not fill up", [0, 10, 20, 30, 40, 50].map((at) => [at, 10] as const), undefined],
+  ["it loses a tenth of its room in an hour", [0, 12, 24, 36, 48, 60].map((at) => [at, 100 - at / 6] as const), 9],
+  [
+    "its room is there again",
+    [
+      [0, 10],
+      [12, 9],
+      [24, 8],
+      [36, 7],
+      [48, 6],
+      [60, 11]
+    ],
+    undefined
+  ]
+])("a disk of which %s", (_, samples, hours) => {
+  const taken = samples.map(([minute, free]) => ({ at: minute * 60_000, free }))
+  expect(hoursLeft(taken, taken.at(-1) ?? { at: 0, free: 0 })).toBe(hours)
+})

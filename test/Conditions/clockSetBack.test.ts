@@ -1,8 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, Layer, TestClock } from "effect"
-import { attentionFamilies } from "../../src/Admin/storeFamilies.ts"
-import { look, nothingSeen } from "../../src/Alerts/alertState.ts"
-import { makeConditions } from "../../src/Alerts/conditions.ts"
+import { makeJudge } from "../../src/Conditions/judge.ts"
+import { type HeldCondition, look } from "../../src/Conditions/standing.ts"
 import { Reader } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { failingTargets } from "../../src/Webhooks/queue/DeliveryLogRepo.ts"
@@ -10,7 +9,7 @@ import { healthOf } from "../../src/Webhooks/queue/EndpointsRepo.ts"
 import { execute } from "../lib/store.ts"
 import { deliveries, dispatching, merchant, newPayment, publish, untilStored } from "../lib/webhooks.ts"
 import { a, minute, ok, refused, register, scripted } from "../Webhooks/endpoints.ts"
-import { chainsOf, waitingToCollect } from "./waitingToCollect.ts"
+import { chainsOf, waitingToCollect } from "./surroundings.ts"
 
 const noChains = chainsOf(() => [])
 
@@ -45,18 +44,13 @@ const attempt = ({ answers }: ReturnType<typeof scripted>, step: Step) =>
 
 /** The alerts that are open after a look every 15 seconds for ten minutes. */
 const alerts = Effect.gen(function* () {
-  const conditions = yield* makeConditions
-  let state = nothingSeen
+  const judge = yield* makeJudge(() => [])
+  let seen: ReadonlyArray<HeldCondition> = []
   for (let i = 0; i < 40; i++) {
-    state = look(state, yield* conditions.look, yield* Clock.currentTimeMillis)
+    seen = look(seen, yield* judge.look, yield* Clock.currentTimeMillis).seen
     yield* TestClock.adjust("15 seconds")
   }
-  return state.seen.filter(({ key, openedAt }) => key.startsWith("endpoint ") && openedAt !== undefined).length
-})
-
-const metrics = Effect.gen(function* () {
-  const families = yield* attentionFamilies(yield* Reader)
-  return families.find(({ name }) => name === "tilld_webhook_endpoint_failing_seconds")?.samples.length
+  return seen.filter(({ kind, openedAt }) => kind === "endpoint_receives_nothing" && openedAt !== undefined).length
 })
 
 it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 | 1]>([
@@ -74,7 +68,6 @@ it.scoped.each<readonly [title: string, steps: ReadonlyArray<Step>, failing: 0 |
     for (const step of steps) yield* attempt(client, step)
     const reader = yield* Reader
     expect(yield* alerts).toBe(failing)
-    expect(yield* metrics).toBe(failing)
     expect(yield* failingTargets(reader, live, 10)).toHaveLength(failing)
     const arrived = steps.filter((step) => step.endsWith("arrives")).map(timeOf)
     expect((yield* healthOf(reader, id)).deliveredAt).toBe(arrived.at(-1))

@@ -1,0 +1,177 @@
+/**
+ * What is wrong now, judged once every 15 seconds by the daemon, and told everywhere: a line of the log and of the audit trail
+ * when a condition begins and when it ends, metrics, `/readyz`, the portal, `tilld status` and `tilld doctor`; and one signed
+ * message to `alerts.url`, which is retried as a webhook is. All outlive a restart. While the store takes no writes the state is
+ * kept in memory, so that the alert about the store arrives too. `main` runs the worker.
+ */
+import { Clock, Effect, Either, Layer, Schema } from "effect"
+import { AlertMessage, alertSecret, attempted, dueOf, makeSendAlert, queued } from "./Conditions/alerts.ts"
+import { makeJudge } from "./Conditions/judge.ts"
+import { makePublicUrl } from "./Conditions/publicUrl.ts"
+import {
+  byRank,
+  type Condition,
+  Conditions,
+  conditionOf,
+  HeldCondition,
+  keyOf,
+  type Look,
+  look
+} from "./Conditions/standing.ts"
+import { quantityText } from "./lib/quantities.ts"
+import { noteOfDaemon } from "./Operations/auditLog.ts"
+import { Settings } from "./Settings.ts"
+import { type Db, execute, oneValue, Reader, Writer } from "./Sql.ts"
+import { Workers } from "./Telemetry/Workers.ts"
+import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
+
+const interval = "15 seconds"
+/** Messages that are sent at once. */
+const atOnce = 4
+/** Most messages of one round, so that its looks go on beside a receiver that hangs. */
+const mostOfRound = 8
+/** Most changes that wait for a store that takes no writes. */
+const mostUnnoted = 200
+
+const State = Schema.Struct({ seen: Schema.Array(HeldCondition), unsent: Schema.Array(AlertMessage) })
+type State = typeof State.Type
+
+const tell = (what: "begins" | "is over", one: HeldCondition) =>
+  (what === "is over" ? Effect.logInfo : one.severity === "page" ? Effect.logError : Effect.logWarning)(
+    `a condition ${what}`
+  ).pipe(
+    Effect.annotateLogs({
+      condition: keyOf(one),
+      severity: one.severity,
+      reason: `${one.summary}. Remedy: ${one.remedy}`
+    })
+  )
+
+/** A message has been refused twice. It is told of everywhere but there. */
+const ofReceiver = (unsent: ReadonlyArray<AlertMessage>): ReadonlyArray<Condition> =>
+  unsent.every(({ attempts }) => attempts < 2)
+    ? []
+    : [
+        conditionOf(
+          "alerts_not_taken",
+          "",
+          `alerts.url has not taken ${quantityText(unsent.length, "message")}`,
+          "tilld alerts test says what it answers; each is tried six times within two days"
+        )
+      ]
+
+export const conditionsLayer = Layer.scoped(
+  Conditions,
+  Effect.gen(function* () {
+    const settings = yield* Settings
+    const writer = yield* Writer
+    const reader = yield* Reader
+    const publicUrl = makePublicUrl(settings)
+    const judge = yield* makeJudge(publicUrl.conditions)
+    const isTold = settings.alerts.url !== ""
+    const send = isTold ? yield* makeSendAlert(settings, yield* alertSecret) : undefined
+    const heartbeat = (yield* Workers).worker("conditions", "1 minute")
+
+    let state: State = { seen: [], unsent: [] }
+    const found = Effect.map(judge.look, (all) => [...all, ...ofReceiver(state.unsent)])
+    let stored = ""
+    let unnoted: ReadonlyArray<readonly [act: string, one: HeldCondition]> = []
+
+    /** Stores what has changed. A later round stores what this one could not. */
+    const save = Effect.suspend(() => {
+      const text = encoded(state)
+      if (text === stored) return Effect.void
+      const notes = unnoted
+      return Effect.gen(function* () {
+        yield* execute("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [text])
+        for (const [act, one] of notes) {
+          yield* noteOfDaemon({
+            act,
+            detail: { condition: keyOf(one), severity: one.severity, summary: one.summary }
+          })
+        }
+      }).pipe(
+        writer.write,
+        Effect.zipRight(
+          Effect.sync(() => {
+            stored = text
+            unnoted = unnoted.slice(notes.length)
+          })
+        ),
+        Effect.ignore
+      )
+    })
+
+    const note = ({ began, ended }: Look) => {
+      const changes = [
+        ...began.map((one) => ["condition begins", one] as const),
+        ...ended.map((one) => ["condition is over", one] as const)
+      ]
+      // A merchant's receiver that comes and goes fills no log that is kept for ever.
+      const kept = changes.filter(([, one]) => one.severity !== "note" && one.kind !== "endpoint_receives_nothing")
+      unnoted = [...unnoted, ...kept].slice(-mostUnnoted)
+    }
+
+    const deliver = Effect.fnUntraced(function* (message: AlertMessage, to: NonNullable<typeof send>) {
+      const { error, status } = yield* to(message)
+      if (!succeeded(status)) {
+        yield* Effect.logWarning("an alert did not arrive at alerts.url").pipe(
+          Effect.annotateLogs({ alert: message.id, reason: error ?? `it answered ${status}` })
+        )
+      }
+      return { id: message.id, status, endedAt: yield* Clock.currentTimeMillis }
+    })
+
+    const round = Effect.gen(function* () {
+      const conditions = yield* found
+      const now = yield* Clock.currentTimeMillis
+      const seen = look(state.seen, conditions, now)
+      state = { seen: seen.seen, unsent: isTold ? queued(state.unsent, seen, now) : [] }
+      note(seen)
+      for (const one of seen.began) yield* tell("begins", one)
+      for (const one of seen.ended) yield* tell("is over", one)
+      // Before it is sent: the same message comes again after a crash, and no second one.
+      yield* save
+      if (send === undefined) return
+      const due = dueOf(state.unsent, now).slice(0, mostOfRound)
+      const sent = yield* Effect.forEach(due, (message) => deliver(message, send), { concurrency: atOnce })
+      const unsent = sent.reduce((left, { endedAt, id, status }) => attempted(left, id, status, endedAt), state.unsent)
+      state = { ...state, unsent }
+      yield* save
+    })
+
+    const rounds = Effect.orDie(readState(reader)).pipe(
+      Effect.flatMap((before) =>
+        Effect.sync(() => {
+          state = before
+          stored = encoded(before)
+        })
+      ),
+      Effect.zipRight(Effect.forever(Effect.zipLeft(heartbeat(round), Effect.sleep(interval)))),
+      Effect.annotateLogs({ service: "conditions" })
+    )
+    return {
+      now: Effect.zipWith(found, Clock.currentTimeMillis, (conditions, now) =>
+        look(state.seen, conditions, now)
+          .seen.filter(({ goneSince }) => goneSince === undefined)
+          .toSorted(byRank)
+      ),
+      run: Effect.zipRight(Effect.all([rounds, publicUrl.run], { concurrency: 2, discard: true }), Effect.never)
+    }
+  })
+)
+
+const Stored = Schema.parseJson(State)
+const decode = Schema.decodeUnknownEither(Stored)
+const encode = Schema.encodeSync(Stored)
+
+/** The stored state: nothing where there is none, or where another version has written it. */
+export const readState = (db: Db) =>
+  Effect.map(
+    oneValue<string>(db, "SELECT state FROM alerts WHERE id = 1"),
+    (state): State => Either.getOrElse(decode(state), () => ({ seen: [], unsent: [] }))
+  )
+
+/** What is stored. After a restart, conditions that are not open yet start their patience again: none was observed. */
+const encoded = ({ seen, unsent }: State): string =>
+  encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), unsent })

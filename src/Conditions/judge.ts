@@ -1,0 +1,312 @@
+/** What is wrong now, by all that the daemon knows without a call to anybody. */
+import { dirname } from "node:path"
+import { BigDecimal, Clock, Duration, Effect } from "effect"
+import * as UsageRepo from "../Auth/UsageRepo.ts"
+import { closeAccounts, levelsOf, type QuotaLevel } from "../Auth/UsageRepo.ts"
+import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
+import { type ChainHealth, Chains } from "../Chains.ts"
+import { splitRemedy } from "../Domain/ApiError.ts"
+import { networkKey } from "../Domain/Chain.ts"
+import { ExceptionKind } from "../Domain/Exception.ts"
+import type { AccountId } from "../Domain/Ids.ts"
+import { iso } from "../lib/moment.ts"
+import { bytesText } from "../lib/quantities.ts"
+import { Uncollected, worthOfWaiting } from "../Payments/addresses/Uncollected.ts"
+import { countOpenOfKind } from "../Payments/ExceptionsRepo.ts"
+import { Prices } from "../Quotes/Prices.ts"
+import { Settings } from "../Settings.ts"
+import { freeBytes } from "../Sql/nativeParts.ts"
+import { oneValue, Reader } from "../Sql.ts"
+import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
+import { Dispatcher } from "../Webhooks/Dispatcher.ts"
+import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
+import type { ConditionKind } from "./kinds.ts"
+import { type Condition, conditionOf } from "./standing.ts"
+
+/** Minimum free bytes on the disk of the database. */
+const leastFree = 1e9
+/** An hour more than a day, in which a daily backup may be late. Milliseconds. */
+const oldestBackup = 25 * 3_600_000
+/** How far the clock may be behind a chain's, and how old every chain's head may seem, in seconds. */
+const behind = 30
+const ahead = 300
+/** How long a due webhook may wait for its attempt. Milliseconds. */
+const longestDue = 120_000
+/** Maximum number of failing endpoints that are reported one by one, longest failing first. */
+const mostEndpoints = 20
+const setClock = "let chrony or systemd-timesyncd set it"
+
+/** No one is woken for a test chain. */
+const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
+  const name = networkKey(chain)
+  const { remedy = "tilld doctor says what is wrong with its providers", wrong } = splitRemedy(
+    chain.reason ?? "it is behind"
+  )
+  const of = (kind: ConditionKind, summary: string, what = remedy, subject = name) =>
+    conditionOf(kind, subject, summary, what, chain.mode === "test" ? "note" : undefined)
+  const alone = chain.decidesAloneSeconds
+  const late = chain.headAheadSeconds ?? 0
+  return [
+    ...(chain.ready ? [] : [of("chain_not_read", `${name} is not read, and payments on it wait: ${wrong}`)]),
+    ...(alone === undefined
+      ? chain.ready && chain.reason !== undefined
+        ? [of("chain_troubled", `${name}: ${wrong}`)]
+        : []
+      : [
+          of(
+            "provider_decides_alone",
+            `one provider decides alone on ${name}: no other has responded for ${Math.round(alone / 60)} minutes`,
+            "tilld doctor says what is wrong with the others; add another provider to rpc_urls"
+          )
+        ]),
+    ...chain.providers.flatMap(({ healthy, host, reason = "it is unhealthy" }, place) =>
+      healthy
+        ? []
+        : [
+            of(
+              "provider_unused",
+              `${host} is not used for ${name}: ${splitRemedy(reason).wrong}`,
+              "tilld doctor; if it lasts, put another provider in its place in rpc_urls",
+              `${name} ${place}`
+            )
+          ]
+    ),
+    ...(late > behind
+      ? [
+          of(
+            "clock_behind",
+            `this machine's clock is ${Math.round(late)} seconds behind ${name}: payments end late`,
+            setClock
+          )
+        ]
+      : [])
+  ]
+}
+
+const ofClock = (chains: ReadonlyArray<ChainHealth>): ReadonlyArray<Condition> => {
+  const ages = chains.flatMap(({ headAheadSeconds }) => (headAheadSeconds === undefined ? [] : [-headAheadSeconds]))
+  const youngest = Math.min(...ages)
+  const summary = `every chain's head seems ${Math.round(youngest)} seconds old: this machine's clock is ahead, and payments end early`
+  return ages.length === 0 || youngest <= ahead ? [] : [conditionOf("clock_ahead", "", summary, setClock)]
+}
+
+/** The patience decides how long one has failed: the times of its events are as wrong as the clock was. */
+const ofEndpoints = (outcomes: ReadonlyArray<EndpointOutcome>): ReadonlyArray<Condition> =>
+  outcomes
+    .flatMap(({ endpoint, failing, mode }) => (mode === "live" && failing !== undefined ? [{ endpoint, failing }] : []))
+    .sort((one, next) => one.failing.sequence - next.failing.sequence)
+    .slice(0, mostEndpoints)
+    .map(({ endpoint, failing }) =>
+      conditionOf(
+        "endpoint_receives_nothing",
+        endpoint,
+        `${endpoint} receives nothing: the first event that has not arrived is of ${iso(failing.at)}`,
+        `tilld webhooks list --status failing --endpoint ${endpoint} shows what it answers: tell its merchant`
+      )
+    )
+
+const ofWorker = ({ name, ready, reason = "it is not ready" }: WorkerHealth): Condition => {
+  const { remedy = "the log says why", wrong } = splitRemedy(reason)
+  return ready
+    ? conditionOf("worker_warns", name, `the worker ${name}: ${wrong}`, remedy)
+    : name === "store"
+      ? conditionOf("store_refuses_writes", "", `the database takes no writes: ${wrong}`, remedy)
+      : conditionOf("worker_hangs", name, `the worker ${name}: ${wrong}`, remedy)
+}
+
+/** Goods may have been sent without money, or money taken without goods. */
+const pressing: ReadonlySet<ExceptionKind> = new Set(["found_late", "reorged", "unknown_payment"])
+
+/** Free bytes now and then, every ten minutes of the last six hours: what the disk loses. */
+const sampled = Duration.toMillis("10 minutes")
+const mostSamples = 36
+/** Fewer say nothing about the rate. */
+const leastSamples = 6
+
+interface Sample {
+  readonly at: number
+  readonly free: number
+}
+
+/** Hours until the disk is full at the rate of the samples, oldest first; undefined where it does not fill up. */
+export const hoursLeft = (samples: ReadonlyArray<Sample>, { at, free }: Sample): number | undefined => {
+  const [oldest] = samples
+  if (oldest === undefined || samples.length < leastSamples || free >= oldest.free || at <= oldest.at) return undefined
+  return (free * (at - oldest.at)) / (oldest.free - free) / 3_600_000
+}
+
+/**
+ * Makes the judgement of what is wrong now. While the store cannot be read, what was last read stays valid.
+ *
+ * @param ofPublicUrl what is wrong at `server.public_url`
+ */
+export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => ReadonlyArray<Condition>) {
+  const chains = yield* Chains
+  const workers = yield* Workers
+  const reader = yield* Reader
+  const { accounts, admin, alerts, chains: networks, database, sweep } = yield* Settings
+  const prices = yield* Prices
+  const dispatcher = yield* Dispatcher
+  const uncollected = yield* Uncollected
+  const isLive = networks.some(({ mode }) => mode === "live")
+
+  const ofExceptions = Effect.map(
+    Effect.forEach(
+      ExceptionKind.literals,
+      (kind) => Effect.map(countOpenOfKind(reader, "live", kind), (count) => ({ kind, count })),
+      { concurrency: 1 }
+    ),
+    (counts) =>
+      counts
+        .filter(({ count }) => count > 0)
+        .map(({ count, kind }) =>
+          conditionOf(
+            pressing.has(kind) ? "exceptions_pressing" : "exceptions_open",
+            kind,
+            `exceptions of the kind ${kind} that wait for a decision: ${count}`,
+            "tilld payments exceptions lists them"
+          )
+        )
+  )
+
+  let samples: ReadonlyArray<Sample> = []
+  const ofDisk = (at: number): ReadonlyArray<Condition> => {
+    const free = freeBytes(dirname(database.path))
+    if (free === undefined) return []
+    const now = { at, free }
+    const last = samples.at(-1)
+    // A clock that was set back begins anew.
+    if (last !== undefined && at < last.at) samples = []
+    if (last === undefined || Math.abs(at - last.at) >= sampled) samples = [...samples, now].slice(-mostSamples)
+    const hours = hoursLeft(samples, now)
+    const remedy = "free some space, or move database.path: a full disk stops payments"
+    const left = `the disk of the database has ${bytesText(free)} left`
+    return [
+      ...(free < leastFree ? [conditionOf("disk_low", "", left, remedy)] : []),
+      ...(hours !== undefined && hours < 24
+        ? [conditionOf("disk_filling", "", `${left}, and is full in ${Math.floor(hours)} hours`, remedy)]
+        : [])
+    ]
+  }
+
+  /** Without what has no price: no one is told of a sum that is not known. */
+  const ofUncollected = (): ReadonlyArray<Condition> => {
+    const most = BigDecimal.unsafeFromString(sweep.remindUsd)
+    if (BigDecimal.isZero(most)) return []
+    const worths = uncollected
+      .waiting()
+      .flatMap((row) => (row.mode === "live" ? (worthOfWaiting(networks, prices.usd, row) ?? []) : []))
+    const sum = BigDecimal.sumAll(worths)
+    const about = `about ${BigDecimal.scale(sum, 0).value}`
+    return BigDecimal.lessThanOrEqualTo(sum, most)
+      ? []
+      : [
+          conditionOf(
+            "uncollected",
+            "",
+            `more than ${sweep.remindUsd} USD of live money wait to be collected: ${about}`,
+            "tilld addresses --unswept shows where, and tilld sweep plan begins to collect it"
+          )
+        ]
+  }
+
+  const ofBackup = (
+    last: number | undefined,
+    firstEvent: number | undefined,
+    now: number
+  ): ReadonlyArray<Condition> => {
+    if (last === undefined) {
+      return isLive && firstEvent !== undefined && now - firstEvent > oldestBackup
+        ? [
+            conditionOf(
+              "backup_missing",
+              "",
+              `no backup was ever made, and the database has events from ${iso(firstEvent)} on`,
+              "make them by a timer: docs/backup.md"
+            )
+          ]
+        : []
+    }
+    if (backupAge(last, now) <= oldestBackup) return []
+    const when = last > now ? ", when this machine's clock was ahead" : ""
+    const remedy = "journalctl -u tilld-backup says why none has been made since"
+    return [conditionOf("backup_old", "", `the last good backup is of ${iso(last)}${when}`, remedy)]
+  }
+
+  /** Currencies that had a price: others may have no source, and nobody misses them. */
+  const priced = new Set<string>()
+  const ofPrices = (): ReadonlyArray<Condition> =>
+    prices.status().flatMap(({ price, reason = "no source has it", symbol }) => {
+      if (price !== undefined) priced.add(symbol)
+      return price !== undefined || !priced.has(symbol)
+        ? []
+        : [
+            conditionOf(
+              "no_price",
+              symbol,
+              `${symbol} has no price: ${reason}`,
+              "tilld doctor says what each source answers"
+            )
+          ]
+    })
+
+  let levels: ReadonlyMap<AccountId, QuotaLevel> = new Map()
+  const ofQuotas = Effect.map(UsageRepo.all(reader, accounts.quotaBytes), (usages) => {
+    const close = closeAccounts(usages, levels)
+    levels = levelsOf(close)
+    return close.map(({ account, level, remedy, summary }) => conditionOf(`quota_${level}`, account, summary, remedy))
+  })
+
+  const ofDeliveries = Effect.map(dispatcher.health, ({ oldestDueMillis }) =>
+    oldestDueMillis <= longestDue
+      ? []
+      : [
+          conditionOf(
+            "deliveries_wait",
+            "",
+            `webhooks have been due for ${Math.round(oldestDueMillis / 1000)} seconds and are not attempted`,
+            "a receiver hangs, or the concurrency limit is reached: see the backlog by endpoint on /metrics"
+          )
+        ]
+  )
+
+  const untold = alerts.url === "" && admin === undefined && isLive
+  let stored: ReadonlyArray<Condition> = []
+  const look = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    const all = yield* chains.health
+    const lastBackup = yield* lastBackupAt(database.path)
+    const read = Effect.gen(function* () {
+      const first = yield* oneValue<number>(reader, "SELECT created_at FROM events ORDER BY sequence LIMIT 1")
+      return [
+        ...(yield* ofExceptions),
+        ...ofEndpoints(yield* outcomesOf(reader)),
+        ...(yield* ofQuotas),
+        ...(yield* ofDeliveries),
+        ...ofBackup(lastBackup, first, now)
+      ]
+    })
+    stored = yield* Effect.orElseSucceed(read, () => stored)
+    return [
+      ...(yield* workers.health).filter(({ ready, reason }) => !ready || reason !== undefined).map(ofWorker),
+      ...all.flatMap(ofChain),
+      ...ofClock(all.filter(({ mode }) => mode === "live")),
+      ...ofDisk(now),
+      ...ofUncollected(),
+      ...ofPrices(),
+      ...ofPublicUrl(),
+      ...(untold
+        ? [
+            conditionOf(
+              "nobody_is_told",
+              "",
+              "nobody is told of what is wrong",
+              "set alerts.url, or let Prometheus read [admin]"
+            )
+          ]
+        : []),
+      ...stored
+    ]
+  })
+  return { look }
+})

@@ -1,0 +1,44 @@
+/** `tilld status`: what is wrong now, worst first. */
+import { Clock, Data, Effect } from "effect"
+import { readStatus } from "../Conditions/operations.ts"
+import { quantityText } from "../lib/quantities.ts"
+import { commandOf } from "./operationCommand.ts"
+
+/** Customers or money are concerned now. What it is has been printed. */
+class PagesOpen extends Data.TaggedError("PagesOpen")<{ readonly message: string }> {}
+
+const lasting = (since: string, now: number): string => {
+  const minutes = Math.floor((now - Date.parse(since)) / 60_000)
+  if (minutes < 1) return "since a moment ago"
+  return minutes < 120 ? `for ${quantityText(minutes, "minute")}` : `since ${since}`
+}
+
+const answered = (question: string, keys: ReadonlyArray<string>): string =>
+  `${question} ${keys.length === 0 ? "no" : `YES, ${keys.join(", ")}`}`
+
+const pages = (conditions: ReadonlyArray<{ readonly severity: string }>) =>
+  conditions.filter(({ severity }) => severity === "page").length
+
+export const statusCommand = commandOf(readStatus, {
+  print: ({ conditions, moneyMissed, pid, salesRefused, startedAt, version }) =>
+    Effect.map(Clock.currentTimeMillis, (now) =>
+      [
+        `tilld ${version}, process ${pid}, runs since ${startedAt}`,
+        answered("Are sales refused?", salesRefused),
+        answered("Is money missed?", moneyMissed),
+        ...(conditions.length === 0 ? ["Nothing is wrong."] : []),
+        ...conditions.map(
+          ({ key, remedy, severity, since, subject, summary }) =>
+            `${severity.toUpperCase().padEnd(6)}  ${[key, subject].join(" ").trim()}, ${lasting(since, now)}: ${summary}. Remedy: ${remedy}`
+        )
+      ].join("\n")
+    ),
+  failure: ({ conditions }) => {
+    const open = pages(conditions)
+    return open === 0
+      ? undefined
+      : new PagesOpen({
+          message: `${quantityText(open, "condition")} ${open === 1 ? "concerns" : "concern"} customers or money now`
+        })
+  }
+})
