@@ -150,8 +150,10 @@ export const conditionsLayer = Layer.scoped(
       Effect.zipRight(Effect.forever(Effect.zipLeft(heartbeat(round), Effect.sleep(interval)))),
       Effect.annotateLogs({ service: "conditions" })
     )
+    // A second old at most, however many ask; completed for all others where the first one goes.
+    const current = yield* Effect.cachedWithTTL(Effect.uninterruptible(found), "1 second")
     return {
-      now: Effect.zipWith(found, Clock.currentTimeMillis, (conditions, now) =>
+      now: Effect.zipWith(current, Clock.currentTimeMillis, (conditions, now) =>
         look(state.seen, conditions, now)
           .seen.filter(({ goneSince }) => goneSince === undefined)
           .toSorted(byRank)

@@ -16,9 +16,6 @@ const lasting = (since: string, now: number): string => {
 const answered = (question: string, keys: ReadonlyArray<string>): string =>
   `${question} ${keys.length === 0 ? "no" : `YES, ${keys.join(", ")}`}`
 
-const pages = (conditions: ReadonlyArray<{ readonly severity: string }>) =>
-  conditions.filter(({ severity }) => severity === "page").length
-
 export const statusCommand = commandOf(readStatus, {
   print: ({ conditions, moneyMissed, pid, salesRefused, startedAt, version }) =>
     Effect.map(Clock.currentTimeMillis, (now) =>
@@ -34,7 +31,7 @@ export const statusCommand = commandOf(readStatus, {
       ].join("\n")
     ),
   failure: ({ conditions }) => {
-    const open = pages(conditions)
+    const open = conditions.filter(({ severity }) => severity === "page").length
     return open === 0
       ? undefined
       : new PagesOpen({

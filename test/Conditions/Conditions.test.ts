@@ -152,6 +152,25 @@ describe("conditions", () => {
     expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
   })
 
+  clockTest("a receiver of alerts that has refused a message twice is a condition, until it takes it", function* () {
+    const world = yield* makeWorld
+    yield* world.receiver.behave(() => 500)
+    const found = Effect.flatMap(Conditions, ({ now }) => Effect.map(now, (all) => all.map(keyOf)))
+    const [once, twice] = yield* living(
+      world,
+      Effect.gen(function* () {
+        yield* storeAccount
+        yield* overpaid
+        yield* next(world)
+        const once = yield* found
+        yield* next(world)
+        return [once, yield* found]
+      })
+    )
+    expect(once).toEqual(["exceptions_open overpaid"])
+    expect(twice?.toSorted()).toEqual(["alerts_not_taken", "exceptions_open overpaid"])
+  })
+
   clockTest("a message that was being sent during a crash is sent again after it, only once", function* () {
     const world = yield* makeWorld
     yield* world.receiver.behave(() => Effect.never)

@@ -1,16 +1,17 @@
 import { writeFileSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
-import { Effect, Layer, TestClock } from "effect"
+import { BigDecimal, Effect, Layer, TestClock } from "effect"
 import type { ChainHealth } from "../../src/Chains.ts"
 import { hoursLeft, makeJudge } from "../../src/Conditions/judge.ts"
 import { keyOf } from "../../src/Conditions/standing.ts"
 import { iso as isoOf } from "../../src/lib/moment.ts"
+import type { PriceStatus } from "../../src/Quotes/Prices.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
-import { testSettingsLayer } from "../lib/settings.ts"
+import { testChain, testSettingsLayer } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
-import { chainsOf, waitingToCollect } from "./surroundings.ts"
+import { type Around, chainsOf, waitingToCollect } from "./surroundings.ts"
 
 /** Seconds. */
 const now = 1_800_000_000
@@ -171,4 +172,64 @@ it.each<readonly [string, ReadonlyArray<readonly [minute: number, free: number]>
 ])("a disk of which %s", (_, samples, hours) => {
   const taken = samples.map(([minute, free]) => ({ at: minute * 60_000, free }))
   expect(hoursLeft(taken, taken.at(-1) ?? { at: 0, free: 0 })).toBe(hours)
+})
+
+/** The conditions of a live chain without `[alerts]` and `[admin]`; `first`: when the first event was stored, Unix seconds. */
+const inLive = <A, E>(
+  first: number,
+  around: Around,
+  test: (found: Effect.Effect<ReadonlyArray<string>>) => Effect.Effect<A, E>
+) =>
+  Effect.gen(function* () {
+    const path = yield* temporaryDatabase
+    yield* TestClock.setTime(now * 1000)
+    return yield* Effect.gen(function* () {
+      yield* storeAccount
+      yield* execute(
+        `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
+         VALUES ('evt_1', 'default', 'live', 'pay_1', 'payment.created', '{}', ?)`,
+        [first * 1000]
+      )
+      const { look } = yield* makeJudge(() => [])
+      const keys = Effect.map(look, (found) => found.map(keyOf).filter((key) => !key.startsWith("exceptions_")))
+      return yield* test(Effect.map(keys, (all) => all.toSorted()))
+    }).pipe(
+      Effect.provide(
+        Layer.mergeAll(
+          Sql.layer(path),
+          Workers.layer,
+          chainsOf(() => [well]),
+          waitingToCollect(0n, around)
+        ).pipe(Layer.provideMerge(testSettingsLayer(path, { chains: [testChain({ mode: "live" })] })))
+      )
+    )
+  }).pipe(Effect.scoped)
+
+it.effect.each([
+  ["of a day", 24 * hour, ["nobody_is_told"]],
+  ["of more than a day", 25 * hour + 1, ["backup_missing", "nobody_is_told"]]
+] as const)("a database %s without a backup", ([, age, expected]) =>
+  inLive(now - age, {}, (found) => Effect.map(found, (keys) => expect(keys).toEqual(expected)))
+)
+
+it.effect("webhooks that are due and not attempted", () =>
+  inLive(now, { oldestDueMillis: 120_001 }, (found) =>
+    Effect.map(found, (keys) => expect(keys).toEqual(["deliveries_wait", "nobody_is_told"]))
+  )
+)
+
+it.effect("a price that is lost, and none that there never was", () => {
+  const of = { source: undefined, age: undefined, spread: undefined, fresh: [], reason: "no source has it" }
+  let price: BigDecimal.BigDecimal | undefined = BigDecimal.make(2500n, 0)
+  const status = (): ReadonlyArray<PriceStatus> => [
+    { ...of, symbol: "ETH", price },
+    { ...of, symbol: "MXN", price: undefined }
+  ]
+  return inLive(now, { status }, (found) =>
+    Effect.gen(function* () {
+      expect(yield* found).toEqual(["nobody_is_told"])
+      price = undefined
+      expect(yield* found).toEqual(["no_price ETH", "nobody_is_told"])
+    })
+  )
 })
