@@ -26,10 +26,8 @@ import { Workers } from "./Telemetry/Workers.ts"
 import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
 
 const interval = "15 seconds"
-/** Messages that are sent at once. */
-const atOnce = 4
 /** Most messages of one round, so that its looks go on beside a receiver that hangs. */
-const mostOfRound = 8
+const mostOfRound = 4
 /** Most changes that wait for a store that takes no writes. */
 const mostUnnoted = 200
 
@@ -134,24 +132,25 @@ export const conditionsLayer = Layer.scoped(
       yield* save
       if (send === undefined) return
       const due = dueOf(state.unsent, now).slice(0, mostOfRound)
-      const sent = yield* Effect.forEach(due, (message) => deliver(message, send), { concurrency: atOnce })
+      const sent = yield* Effect.forEach(due, (message) => deliver(message, send), { concurrency: mostOfRound })
       const unsent = sent.reduce((left, { endedAt, id, status }) => attempted(left, id, status, endedAt), state.unsent)
       state = { ...state, unsent }
       yield* save
     })
 
-    const rounds = Effect.orDie(readState(reader)).pipe(
-      Effect.flatMap((before) =>
-        Effect.sync(() => {
-          state = before
-          stored = encoded(before)
-        })
-      ),
-      Effect.zipRight(Effect.forever(Effect.zipLeft(heartbeat(round), Effect.sleep(interval)))),
-      Effect.annotateLogs({ service: "conditions" })
-    )
-    // A second old at most, however many ask; completed for all others where the first one goes.
-    const current = yield* Effect.cachedWithTTL(Effect.uninterruptible(found), "1 second")
+    const rounds = Effect.gen(function* () {
+      state = yield* Effect.orDie(readState(reader))
+      stored = encoded(state)
+      return yield* Effect.forever(Effect.zipLeft(heartbeat(round), Effect.sleep(interval)))
+    }).pipe(Effect.annotateLogs({ service: "conditions" }))
+    let latest: { readonly at: number; readonly conditions: ReadonlyArray<Condition> } | undefined
+    const oneLook = yield* Effect.makeSemaphore(1)
+    /** A second old at most: however many ask at once, one of them looks, and where it is interrupted the next one does. */
+    const current = Effect.gen(function* () {
+      const at = yield* Clock.currentTimeMillis
+      if (latest === undefined || Math.abs(at - latest.at) >= 1000) latest = { at, conditions: yield* found }
+      return latest.conditions
+    }).pipe(oneLook.withPermits(1))
     return {
       now: Effect.zipWith(current, Clock.currentTimeMillis, (conditions, now) =>
         look(state.seen, conditions, now)
