@@ -72,7 +72,7 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const observe = yield* observeRequests
       const { note } = yield* RequestLog
       const router = makeRouter(Api, handlers)
-      const withoutKey = yield* makeWithoutKey()
+      const withoutKey = makeWithoutKey()
       const own = yield* makeRespond(router, observe, withoutKey, pages, note)
       const plugins = yield* evaluatedOnce(
         Effect.flatMap(

@@ -26,8 +26,8 @@ export interface PageRequest {
   readonly requestId: string
   readonly hold: Hold
   /**
-   * Marks a person as known: the next requests of their network have the weight of a known one. With `who`, requests
-   * with the same cookies count as theirs, from any network.
+   * Marks a person as known: the next requests of their network come before strangers'. With `who`, requests with the
+   * same cookies count as theirs, from any network.
    */
   readonly recognised: (who?: string) => void
 }

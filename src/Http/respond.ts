@@ -21,13 +21,12 @@ import { clientAddressOf, networkOf } from "./clientAddress.ts"
 import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces, unlessKept } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
-import type { Sharer } from "./LoopShare.ts"
 import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
 import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import { type Observe, traceRequests } from "./requestMetrics.ts"
 import { allowOf, type Match, type Route, type Router, type ServedOperation } from "./routes.ts"
-import { stranger, Visitors } from "./Visitors.ts"
+import { stranger, type Visitor, Visitors } from "./Visitors.ts"
 import { overloaded, type WithoutKey } from "./withoutKey.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
@@ -235,23 +234,23 @@ export const makeRespond = Effect.fnUntraced(function* (
       }
     )
 
-  /** Runs work for a request without an accepted key, at its owner's turn. */
-  const atTurn = <A, E>(owner: Sharer, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
-    withoutKey === undefined ? work : withoutKey.run(owner, hold, work, refused)
+  /** Runs work for a request without an accepted key, at its visitor's turn. */
+  const atTurn = <A, E>(visitor: Visitor, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
+    withoutKey === undefined ? work : withoutKey.run(visitor, hold, work, refused)
 
   const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {
     const [path, search] = targetOf(request)
     const { headers, method = "" } = request
     const client = clientAddress(request)
     const network = networkOf(client)
-    const owner = visitors.ownerOf(headers.cookie, network)
+    const visitor = visitors.of(headers.cookie, network)
     const recognised = (who?: string) => visitors.recognised(headers.cookie, network, who)
     const asked = { method, path, search, headers, body: form, client, requestId, hold, recognised }
-    const measured = (reply: HttpReply): HttpReply =>
+    const inTurns = (reply: HttpReply): HttpReply =>
       reply.rest === undefined || withoutKey === undefined
         ? reply
-        : { ...reply, rest: withoutKey.measured(owner, reply.rest) }
-    return atTurn(owner, hold, Effect.map(page.reply(asked), measured), page.overloaded)
+        : { ...reply, rest: withoutKey.inTurns(visitor, reply.rest) }
+    return atTurn(visitor, hold, Effect.map(page.reply(asked), inTurns), page.overloaded)
   }
 
   const handle = (

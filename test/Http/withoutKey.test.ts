@@ -1,25 +1,23 @@
 import { describe, expect, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
-import type { Sharer } from "../../src/Http/LoopShare.ts"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Hold } from "../../src/Http/PageHandler.ts"
 import { betweenParts } from "../../src/Http/parts.ts"
 import { RefusalPace } from "../../src/Http/RefusalPace.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { stranger } from "../../src/Http/Visitors.ts"
+import { stranger, type Visitor } from "../../src/Http/Visitors.ts"
 import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
+import { HttpServer } from "../../src/Server.ts"
 import { type Answered, apiWithKey, TestApi, testApp } from "../lib/api.ts"
-import { clockTest, liveTest } from "../lib/scopedTest.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
 import { anyPort, connected, get, saying, statuses } from "./serving.ts"
 
-/** A loop that is never idle, and keyed to the test clock: work that runs takes time of it. */
-const busyLoop = Effect.gen(function* () {
-  const clock = yield* Effect.clock
-  let worked = 0
+/** Requests without a key, in the order in which they begin. */
+const begun = () => {
+  const turns = makeWithoutKey()
   const order: Array<string> = []
-  const turns = yield* makeWithoutKey({ now: () => clock.unsafeCurrentTimeMillis() + worked, idle: () => 0 })
   let held = 0
   const hold: Hold = (wait) =>
     Effect.acquireUseRelease(
@@ -27,96 +25,107 @@ const busyLoop = Effect.gen(function* () {
       () => wait,
       () => Effect.sync(() => void held--)
     )
-  /** A request of an owner that takes so many milliseconds. */
-  const ask = (owner: string, cost = 10) =>
-    turns.run(
-      stranger(owner),
-      hold,
-      Effect.sync(() => {
-        worked += cost
-        order.push(owner)
-        return "run"
-      }),
-      Effect.succeed("refused")
-    )
-  const asks = (owner: string, count: number) => Effect.forkAll(Array.from({ length: count }, () => ask(owner)))
-  const worksFor = (owner: string) =>
-    Effect.sync(() => {
-      worked += 10
-      order.push(owner)
-    })
+  const begins = (name: string) => Effect.sync(() => void order.push(name))
+  const ask = (visitor: Visitor) =>
+    turns.run(visitor, hold, Effect.as(begins(visitor.name), "run"), Effect.succeed("refused"))
+  const asks = (name: string, count: number, isKnown = false) =>
+    Effect.forkAll(Array.from({ length: count }, () => ask({ name, isKnown })))
   /** Long work of a known person: a search, and the file that comes of it. */
-  const long = (owner: Sharer, parts: number) => {
-    const part = Effect.zipRight(betweenParts, worksFor(owner.name))
+  const long = (name: string, parts: number) => {
+    const visitor = { name, isKnown: true }
+    const part = Effect.zipRight(betweenParts, begins(name))
     const file = Stream.runDrain(
-      turns.measured(owner, Stream.as(Stream.repeatEffect(part), "").pipe(Stream.take(parts)))
+      turns.inTurns(visitor, Stream.as(Stream.repeatEffect(part), "").pipe(Stream.take(parts)))
     )
-    return Effect.zipRight(turns.run(owner, hold, Effect.repeatN(part, parts - 1), Effect.void), file)
+    return Effect.zipRight(turns.run(visitor, hold, Effect.repeatN(part, parts - 1), Effect.void), file)
   }
   return { ask, asks, long, order, held: () => held }
-})
+}
 
-/** Lets time pass, little by little. */
-const passing = Effect.forever(Effect.zipRight(TestClock.adjust("20 millis"), eventLoopTurn))
+const countOf = (order: ReadonlyArray<string>, name: string) => order.filter((each) => each === name).length
 
 describe("a request without a key", () => {
-  clockTest("runs at once while there is time, and else waits for it", function* () {
-    const { ask, held, order } = yield* busyLoop
-    for (let i = 0; i < 7; i++) expect([yield* ask("a"), held()]).toEqual(["run", 0])
-    const waiting = yield* Effect.fork(ask("a"))
-    yield* Effect.repeatN(eventLoopTurn, 5)
-    expect([order.length, held()]).toEqual([7, 1])
-    yield* TestClock.adjust("100 millis")
-    expect([yield* Fiber.join(waiting), held()]).toEqual(["run", 0])
-  })
+  it.effect("begins at once, and in a turn of the event loop no other does", () =>
+    Effect.gen(function* () {
+      const { ask, asks, held, order } = begun()
+      expect([yield* ask(stranger("a")), order, held()]).toEqual(["run", ["a"], 0])
+      const flood = yield* asks("b", 100)
+      // Those beyond 32 are held: their connections may be closed for others.
+      for (let turn = 0; order.length < 101; turn++) {
+        yield* eventLoopTurn
+        expect(order.length).toBeLessThanOrEqual(turn + 3)
+        if (turn === 0) expect(held()).toBeGreaterThan(60)
+      }
+      expect(new Set(yield* Fiber.join(flood))).toEqual(new Set(["run"]))
+      expect(held()).toBe(0)
+    })
+  )
 
-  clockTest("of a client that asks once goes before the many of others", function* () {
-    const { ask, asks, order } = yield* busyLoop
-    for (let i = 0; i < 20; i++) yield* asks(`flood ${i}`, 20)
-    yield* Effect.repeatN(eventLoopTurn, 5)
-    const before = order.length
-    const payer = yield* Effect.fork(ask("payer"))
-    yield* Effect.forkScoped(passing)
-    expect(yield* Fiber.join(payer)).toBe("run")
-    // Each of the twenty has had at most one turn since, and the one that had begun.
-    expect(order.indexOf("payer") - before).toBeLessThanOrEqual(21)
-  })
-
-  clockTest("does not wait for the long work of others, whoever they are", function* () {
-    const { ask, long, order } = yield* busyLoop
-    const searching = yield* Effect.forkScoped(long({ name: "operator", weight: 100 }, 40))
-    yield* Effect.forkScoped(passing)
-    // In the search, and in the file.
-    for (const parts of [10, 60]) {
-      while (order.filter((each) => each === "operator").length < parts) yield* eventLoopTurn
+  it.effect("of a client that asks once goes before the many of others", () =>
+    Effect.gen(function* () {
+      const { ask, asks, order } = begun()
+      for (let i = 0; i < 20; i++) yield* asks(`flood ${i}`, 10)
+      yield* Effect.repeatN(eventLoopTurn, 5)
       const before = order.length
-      expect(yield* ask("payer", 1)).toBe("run")
-      expect(order.length - before).toBeLessThanOrEqual(3)
-    }
-    yield* Fiber.join(searching)
-    expect(order.filter((each) => each === "operator")).toHaveLength(80)
-  })
+      expect(yield* ask(stranger("payer"))).toBe("run")
+      // Each of the twenty has had at most one turn since, and the one that had begun.
+      expect(order.indexOf("payer") - before).toBeLessThanOrEqual(21)
+    })
+  )
 
-  clockTest("is refused when it has waited for five seconds", function* () {
-    const { ask, asks, held } = yield* busyLoop
-    yield* ask("a", 10_000)
-    const waiting = yield* asks("a", 40)
-    yield* TestClock.adjust("4999 millis")
-    expect(held()).toBe(40)
-    // Some at a time: a refusal takes time too.
-    yield* Effect.repeatN(TestClock.adjust("5 millis"), 8)
-    expect(new Set(yield* Fiber.join(waiting))).toEqual(new Set(["refused"]))
-    expect(held()).toBe(0)
-  })
+  it.effect("of a known person goes before strangers', who have every eighth turn", () =>
+    Effect.gen(function* () {
+      const { asks, order } = begun()
+      yield* asks("stranger", 40)
+      yield* Fiber.join(yield* asks("operator", 40, true))
+      expect(countOf(order, "stranger")).toBeGreaterThanOrEqual(4)
+      expect(countOf(order, "stranger")).toBeLessThanOrEqual(8)
+    })
+  )
 
-  clockTest("frees its place when its client disconnects", function* () {
-    const { ask, asks, held, order } = yield* busyLoop
-    yield* ask("a", 100)
-    yield* Fiber.interrupt(yield* asks("a", 50))
-    expect(held()).toBe(0)
-    yield* TestClock.adjust("1 second")
-    expect(order).toEqual(["a"])
-  })
+  it.effect("does not wait for the long work of others, whoever they are", () =>
+    Effect.gen(function* () {
+      const { ask, long, order } = begun()
+      const searching = yield* Effect.fork(long("operator", 40))
+      // In the search, and in the file.
+      for (const parts of [10, 60]) {
+        yield* Effect.repeat(eventLoopTurn, { until: () => countOf(order, "operator") >= parts })
+        const before = order.length
+        expect(yield* ask(stranger("payer"))).toBe("run")
+        expect(order.length - before).toBeLessThanOrEqual(3)
+      }
+      yield* Fiber.join(searching)
+      expect(countOf(order, "operator")).toBe(80)
+    })
+  )
+
+  it.effect("is refused where 256 wait, the newest of the client with most of them", () =>
+    Effect.gen(function* () {
+      const { ask, asks, order } = begun()
+      yield* ask(stranger("first"))
+      const flood = yield* asks("flood", 300)
+      yield* Effect.yieldNow()
+      const payer = yield* ask(stranger("payer"))
+      expect([payer, order.indexOf("payer") < 5]).toEqual(["run", true])
+      const answers = yield* Fiber.join(flood)
+      const refused = answers.filter((answer) => answer === "refused").length
+      expect([answers.slice(0, 200).includes("refused"), refused]).toEqual([false, 45])
+    })
+  )
+
+  it.effect("frees its place when its client disconnects", () =>
+    Effect.gen(function* () {
+      const { ask, asks, held, order } = begun()
+      yield* ask(stranger("a"))
+      const waiting = yield* asks("b", 50)
+      yield* Effect.yieldNow()
+      yield* Fiber.interrupt(waiting)
+      const before = order.length
+      expect([before < 5, held()]).toEqual([true, 0])
+      yield* Effect.repeatN(eventLoopTurn, 5)
+      expect(order.length).toBe(before)
+    })
+  )
 })
 
 /** Counts refusals at one time and returns how long each waits. */
@@ -184,20 +193,31 @@ const askMany = (ask: (i: number) => Effect.Effect<Answered>, count: number, con
     return { answered: () => answered, hasAnswered, all: Fiber.join(fiber) }
   })
 
-it.effect("clients without a key that send too many requests wait, a key at the same address does not", () =>
+it.live("clients without a key that send too many requests wait, a key at the same address does not", () =>
   Effect.gen(function* () {
     const { api, key } = yield* apiWithKey
+    const { address } = yield* HttpServer
+    const connections = yield* Effect.all(
+      Array.from({ length: 200 }, () => dial(address)),
+      { concurrency: 20 }
+    )
+    const withKey = yield* dial(address)
     const paths = ["/readyz", "/healthz", "/docs", "/openapi.json", "/nothing", "/pay/x"]
-    // By the test clock a request takes no time of its own, but a tenth of a millisecond for being sent.
-    const ask = (i: number) => api.call("GET", paths[i % paths.length] ?? "")
-    const { all, answered, hasAnswered } = yield* askMany(ask, 550, 40)
-    yield* hasAnswered(499)
-    yield* Effect.repeatN(eventLoopTurn, 200)
-    expect(answered()).toBeLessThanOrEqual(501)
-    for (let i = 0; i < 20; i++) expect((yield* api.call("GET", "/v1/payments", { key })).status).toBe(200)
-    expect(answered()).toBeLessThanOrEqual(501)
-    yield* TestClock.adjust("100 millis")
-    expect(new Set((yield* all).map(({ status }) => status))).toEqual(new Set([200, 404, 503]))
+    // What loads with its first request is loaded before.
+    for (const path of paths) yield* api.call("GET", path)
+    expect((yield* api.call("DELETE", "/v1/payments", { key })).status).toBe(405)
+    let answered = 0
+    const answers = yield* Effect.forkAll(
+      connections.map(({ received }) => Effect.tap(received(/\r\n\r\n/), () => void answered++))
+    )
+    yield* Effect.yieldNow()
+    for (const [i, { write }] of connections.entries()) write(get(paths[i % paths.length] ?? ""))
+    withKey.write(`DELETE /v1/payments HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\n\r\n`)
+    expect(statuses(yield* withKey.received(/\r\n\r\n/))).toEqual([405])
+    // It was sent last, and takes a few turns of the event loop, each with one of them.
+    expect(answered).toBeLessThanOrEqual(100)
+    const texts = yield* Fiber.join(answers)
+    expect(new Set(texts.flatMap(statuses))).toEqual(new Set([200, 404, 503]))
   }).pipe(Effect.scoped, Effect.provide(testApp()))
 )
 
