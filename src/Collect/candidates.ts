@@ -1,6 +1,7 @@
 /** What may move: the balances of addresses, or exceptions that go back, without what a rule or the chain itself refuses. */
 import { Array as Arr, type BigDecimal, Effect, Either, Option } from "effect"
 import { formatUnits } from "viem"
+import { type Asset, assetsOf, holdingKey, readHoldings } from "../Chains/balances/holdings.ts"
 import { type ChainAccess, reading, readingBy } from "../Chains/providers/chainAccess.ts"
 import { sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
@@ -13,7 +14,6 @@ import { quantityText } from "../lib/quantities.ts"
 import { awaitedText, byAddress, heldAt, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
 import { collectRefusal } from "./CollectRefused.ts"
-import { type Asset, assetsOf, holdingKey, readHoldings } from "./holdings.ts"
 import type { LeftOut } from "./Plan.ts"
 import { gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
 

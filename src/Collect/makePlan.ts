@@ -3,6 +3,7 @@
  * the cheaper way for each token, and names what it leaves out. It needs no key, and changes nothing.
  */
 import { Array as Arr, BigDecimal, Effect, Either } from "effect"
+import { type Asset, assetsOf, type Holdings, holdingKey } from "../Chains/balances/holdings.ts"
 import { type ChainAccess, reading, readingBy, readPricedHead } from "../Chains/providers/chainAccess.ts"
 import { getTransactionCount } from "../Chains/rpc/balanceMethods.ts"
 import { readContractViews } from "../Chains/rpc/contractViews.ts"
@@ -10,7 +11,7 @@ import { getHead, getL1Fee, sendBatch, sendInBatches } from "../Chains/rpc/metho
 import { getPendingCount } from "../Chains/rpc/sendingMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { chainTraits } from "../Domain/Chain.ts"
-import { usdOf } from "../Domain/Quote.ts"
+import { usdOf, usdText } from "../Domain/Quote.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { byAddress, heldAt } from "../Payments/addresses/receivedPayment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
@@ -29,7 +30,6 @@ import {
   uncovered
 } from "./candidates.ts"
 import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
-import { type Asset, assetsOf, type Holdings, holdingKey, usdText } from "./holdings.ts"
 import {
   digested,
   type LeftOut,

@@ -1,13 +1,13 @@
 /** The account of a broadcast, to the unit: what was there before = what was received + gas + what stayed. */
 import { Array as Arr, Effect, Schema } from "effect"
 import { getAddress, zeroAddress } from "viem"
+import { holdingKey } from "../Chains/balances/holdings.ts"
 import { type ChainAccess, readingBy } from "../Chains/providers/chainAccess.ts"
 import { hasSucceeded } from "../Chains/rpc/transactionMethods.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { RefundId } from "../Domain/Ids.ts"
 import { iso } from "../lib/moment.ts"
 import { type BroadcastFacts, feeOf, type Pursued, readFacts, transfersOf } from "./facts.ts"
-import { holdingKey } from "./holdings.ts"
 import { type Plan, receiverOf, tokenOf } from "./Plan.ts"
 
 const Units = Schema.String.pipe(Schema.pattern(/^\d{1,78}$/))

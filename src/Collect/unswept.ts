@@ -1,11 +1,12 @@
 /** What there is to collect: the receiving addresses with a balance, read from the chains. */
 import { BigDecimal, Effect } from "effect"
+import { type Asset, assetsOf, holdingKey, readHoldings } from "../Chains/balances/holdings.ts"
 import { type ChainAccess, reading } from "../Chains/providers/chainAccess.ts"
 import { getL1Fee, sendBatch } from "../Chains/rpc/methods.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
 import { chainTraits, type Network } from "../Domain/Chain.ts"
 import { decimalText, nativeToken } from "../Domain/Currency.ts"
-import { type PriceOf, usdOf } from "../Domain/Quote.ts"
+import { type PriceOf, usdOf, usdText } from "../Domain/Quote.ts"
 import {
   type awaitedText,
   byAddress,
@@ -14,7 +15,6 @@ import {
   receivingPath
 } from "../Payments/addresses/receivedPayment.ts"
 import { readTip, singleBytes } from "./fees.ts"
-import { type Asset, assetsOf, holdingKey, readHoldings, usdText } from "./holdings.ts"
 
 /** Gas of a transfer of coin, and of a token's with what brings its gas or carries it out. */
 const usualGas = { coin: 21_000n, token: 90_000n }

@@ -27,6 +27,13 @@ export const usdOf = (
   return one === undefined ? undefined : BigDecimal.multiply(one, BigDecimal.make(amount, decimals))
 }
 
+/** USD with two digits behind the point, rounded down. */
+export const usdText = (usd: BigDecimal.BigDecimal | undefined): string | undefined => {
+  if (usd === undefined) return undefined
+  const cents = BigDecimal.scale(usd, 2).value
+  return `${cents / 100n}.${(cents % 100n).toString().padStart(2, "0")}`
+}
+
 /** The currencies that can be priced: MATIC too, which no payment takes. */
 export const QuoteCurrency = Schema.Literal(...Fiat.literals, ...Token.literals)
 export type QuoteCurrency = typeof QuoteCurrency.Type

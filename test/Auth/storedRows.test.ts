@@ -51,6 +51,7 @@ const ofOthers: Readonly<Record<string, string>> = {
   tokens: "one of each contract that the operator has configured",
   blocks: "of a chain that the operator configures, however many payments there are",
   balances: "the sender of money pays the chain for it",
+  unaccounted: "the sender of money pays the chain for it, and five thousand are read",
   receipts: "the sender of money pays the chain for it",
   payment_senders: "at most one of each receipt",
   collected: "one of each transfer of a broadcast, which the operator makes",

@@ -113,6 +113,13 @@ const watchedOf = (network: Network, row: PaymentRow) => {
   }
 }
 
+/** That of an ended payment. */
+const endedOf = (network: Network, row: PaymentRow, noncesFrom = Number.POSITIVE_INFINITY): Watched => {
+  const base = watchedOf(network, row)
+  const own = base.own && row.createdHead !== null
+  return { ...base, own, withNonce: base.own && (row.endedAt ?? 0) >= noncesFrom }
+}
+
 /** SQL: payments with coins in receipts above a block, canonical ones or those that a reorg has orphaned. */
 const withCoinsAbove = (canonical: 0 | 1) => `id IN (SELECT payment_id FROM receipts
   WHERE chain = ? AND mode = ? AND canonical = ${canonical} AND ${isCoin} AND block_number > ?)`
@@ -219,14 +226,20 @@ export const endedPage = Effect.fn("BalancesRepo.endedPage")(function* (
   const ended = "mode = ? AND ended_at IS NOT NULL AND (ended_at, sequence) > (?, ?)"
   const where = `${ended} ORDER BY ended_at, sequence LIMIT ?`
   const rows = yield* payments(db, network, where, [network.mode, after.endedAt, after.sequence, limit])
-  const watched = rows.map((row): Watched => {
-    const base = watchedOf(network, row)
-    const own = base.own && row.createdHead !== null
-    return { ...base, own, withNonce: base.own && (row.endedAt ?? 0) >= noncesFrom }
-  })
+  const watched = rows.map((row) => endedOf(network, row, noncesFrom))
   const last = rows.length < limit ? undefined : rows.at(-1)
   const next: Cursor | undefined = last && { endedAt: last.endedAt ?? 0, sequence: last.sequence }
   return { asked: yield* queriesOf(db, network, watched), next }
+})
+
+/** The queries of ended payments by their addresses, EIP-55. */
+export const endedQueries = Effect.fnUntraced(function* (db: Db, network: Network, addresses: ReadonlyArray<string>) {
+  const rows = yield* payments(db, network, "address IN (SELECT value FROM json_each(?))", [JSON.stringify(addresses)])
+  return yield* queriesOf(
+    db,
+    network,
+    rows.map((row) => endedOf(network, row))
+  )
 })
 
 /** The queries of skipped addresses: those that a lost copy of the database may have handed out. */

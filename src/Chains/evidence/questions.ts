@@ -233,7 +233,18 @@ export const questions: ReadonlyArray<Question> = [
         "traceTransaction"
       ],
       "Chains/repair/rescan.ts": ["getHeader"],
-      "Chains/repair/skippedTokens.ts": ["getLogs", "readTokenBalances"]
+      "Chains/repair/skippedTokens.ts": ["getLogs"]
+    }
+  },
+  {
+    asks: "whether money is at an address of ours and in no row",
+    agree: "two; of what they show the lower counts",
+    answers: "balances after a block with its confirmations, by its hash, and again once later blocks are deep",
+    differ: "what one shows alone is not told; each day another one reads first",
+    alone: "nothing is told",
+    asked: {
+      "Chains/balances/audit.ts": ["getHeader"],
+      "Chains/balances/holdings.ts": ["readPackedBalances", "readTokenBalances"]
     }
   },
   {
@@ -245,7 +256,6 @@ export const questions: ReadonlyArray<Question> = [
     alone: "as one provider says",
     asked: {
       "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
-      "Collect/holdings.ts": ["readPackedBalances", "readTokenBalances"],
       "Collect/candidates.ts": ["getPricedHead"],
       "Collect/makePlan.ts": ["getHead", "getL1Fee", "getPendingCount", "getTransactionCount", "readContractViews"],
       "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],

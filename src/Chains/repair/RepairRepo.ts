@@ -39,21 +39,6 @@ export const unsearched = (db: Db, { chain, mode }: Network, limit: number) =>
     (rows) => rows.map(({ address }) => address)
   )
 
-/** Canonical receipts of a currency in the ledger, base units, by address in lower case. */
-export const credited = (db: Db, { chain, mode }: Network, currency: string, addresses: ReadonlyArray<string>) =>
-  Effect.map(
-    db.all<{ address: string; amount: string }>(
-      `SELECT address, amount FROM receipts WHERE chain = ? AND mode = ? AND currency = ? AND canonical = 1
-         AND address IN (SELECT value FROM json_each(?))`,
-      [chain, mode, currency, JSON.stringify(addresses)]
-    ),
-    (rows) => {
-      const sums = new Map<string, bigint>()
-      for (const { address, amount } of rows) sums.set(address, (sums.get(address) ?? 0n) + BigInt(amount))
-      return sums
-    }
-  )
-
 /** Records that the addresses have been searched on the network. */
 export const setSearched = ({ chain }: Network, addresses: ReadonlyArray<string>) =>
   Effect.flatMap(Tx, (tx) =>

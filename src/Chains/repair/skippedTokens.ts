@@ -1,21 +1,22 @@
 /**
  * Tokens at skipped addresses: addresses that a lost copy of the database may have handed out, so that payers may have
  * used them before they were watched. Compares token balances with the ledger, searches logs backwards for what is
- * missing, and claims the transactions found. The watcher's maintenance calls it.
+ * missing, and claims the transactions found; what is left without a log within reach, the audit tells. The watcher's
+ * maintenance calls it.
  */
 import { Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
+import * as Audit from "../balances/AuditRepo.ts"
+import { holdingKey, readHoldings } from "../balances/holdings.ts"
 import { AddressSet } from "../ledger/AddressSet.ts"
 import type { Transfer } from "../ledger/Transfer.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { readTokenBalances } from "../rpc/capabilities.ts"
 import { badResponse, getLogs, sendBatch } from "../rpc/methods.ts"
 import { transferFilter } from "../scan/ScanSource.ts"
 import { transfersAmong } from "../scan/transfers.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { claimOnce } from "./claim.ts"
-import * as Repair from "./RepairRepo.ts"
 
 /** Blocks of one call, for the logs of a few receivers; fewer where the provider refuses. */
 const blocksPerCall = 10_000
@@ -33,21 +34,24 @@ interface Missing {
 }
 
 const missingOf = Effect.fnUntraced(function* (
-  watch: WatchContext,
+  { contracts, network, reader }: WatchContext,
   { client }: Provider,
-  addresses: ReadonlyArray<string>,
-  contract: string,
-  currency: string
+  head: BlockRef,
+  skipped: ReadonlyArray<string>
 ) {
-  const balances = yield* readTokenBalances(client, contract, addresses)
-  const credited = yield* Repair.credited(watch.reader, watch.network, currency, addresses)
-  return addresses.flatMap((address, i): ReadonlyArray<Missing> => {
-    const amount = (balances[i] ?? 0n) - (credited.get(address) ?? 0n)
-    return amount > 0n ? [{ address, contract, currency, amount }] : []
-  })
+  const assets = Array.from(contracts, ([contract, symbol]) => ({ contract, symbol }))
+  const holdings = yield* readHoldings(client, assets, skipped, head)
+  const recorded = yield* Audit.recorded(reader, network, skipped, head, holdingKey)
+  return skipped.flatMap((address) =>
+    assets.flatMap(({ contract, symbol: currency }): ReadonlyArray<Missing> => {
+      const key = holdingKey(currency, address)
+      const amount = (holdings.get(key) ?? 0n) - (recorded.get(key) ?? 0n)
+      return amount > 0n ? [{ address: address.toLowerCase(), contract, currency, amount }] : []
+    })
+  )
 })
 
-/** The transactions that transferred the missing tokens, newest first, and what is left without a log within reach. */
+/** The transactions that transferred the missing tokens, newest first. */
 const search = Effect.fnUntraced(function* (
   { contracts }: WatchContext,
   { client }: Provider,
@@ -84,7 +88,7 @@ const search = Effect.fnUntraced(function* (
     }
     to = from - 1
   }
-  return { found, left: [...left.values()] }
+  return found
 })
 
 /**
@@ -97,23 +101,12 @@ export const findSkippedTokens = Effect.fn("Repair.findSkippedTokens")(function*
   head: BlockRef,
   skipped: ReadonlyArray<string>
 ) {
-  const addresses = skipped.map((address) => address.toLowerCase())
-  const each = yield* Effect.forEach(
-    watch.contracts,
-    ([contract, currency]) => missingOf(watch, provider, addresses, contract, currency),
-    { concurrency: 1 }
-  )
-  const missing = each.flat()
+  const missing = yield* missingOf(watch, provider, head, skipped)
   if (missing.length === 0) return
-  const { found, left } = yield* search(watch, provider, head, missing)
+  const found = yield* search(watch, provider, head, missing)
   for (const [hash, transfer] of found) {
     yield* Effect.catchTag(claimOnce(watch, provider, hash, transfer), "RepairRefused", ({ message }) =>
       Effect.logWarning("money at a skipped address could not be claimed").pipe(Effect.annotateLogs({ hash, message }))
     )
-  }
-  for (const { address, amount, currency } of left) {
-    yield* Effect.logError(
-      "a skipped address holds money from before what can be read: find it, and use tilld claim"
-    ).pipe(Effect.annotateLogs({ address, amount: amount.toString(), currency }))
   }
 })

@@ -22,7 +22,7 @@ import type { Transaction } from "./transactionMethods.ts"
 /** A block by its hash (EIP-1898), or by its number on the node's current branch. */
 export type At = Pick<BlockRef, "hash"> | number
 
-const blockParameter = (at: At): unknown => (typeof at === "number" ? quantity(at) : { blockHash: at.hash })
+export const blockParameter = (at: At): unknown => (typeof at === "number" ? quantity(at) : { blockHash: at.hash })
 
 /** Wei after a block. */
 export const balanceAt = (address: string, at: At): Call<bigint> => ({
@@ -128,9 +128,12 @@ const wordsByMulticall = (
 export const balancesByMulticall = (addresses: ReadonlyArray<string>, at: At): Call<ReadonlyArray<bigint>> =>
   wordsByMulticall(multicall3Address, "4d2301cc", addresses, blockParameter(at))
 
-/** Base units of a token at the head of up to 500 addresses, by its balanceOf(address), in one call of Multicall3. */
-export const tokensByMulticall = (token: string, addresses: ReadonlyArray<string>): Call<ReadonlyArray<bigint>> =>
-  wordsByMulticall(token, "70a08231", addresses)
+/** Base units of a token of up to 500 addresses, by its balanceOf(address), in one call of Multicall3. */
+export const tokensByMulticall = (
+  token: string,
+  addresses: ReadonlyArray<string>,
+  block?: unknown
+): Call<ReadonlyArray<bigint>> => wordsByMulticall(token, "70a08231", addresses, block)
 
 /** Coins that a transaction moved from one account to another, and that no error reverted. */
 export interface Move {

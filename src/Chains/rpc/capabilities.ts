@@ -4,7 +4,13 @@
  */
 import { Array as Arr, Clock, Duration, Effect, Either } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { balanceAt, balancesByMulticall, balancesByOverride, tokensByMulticall } from "./balanceMethods.ts"
+import {
+  balanceAt,
+  balancesByMulticall,
+  balancesByOverride,
+  blockParameter,
+  tokensByMulticall
+} from "./balanceMethods.ts"
 import { type Call, getTokenBalance, sendInBatches } from "./methods.ts"
 import type { RpcClient } from "./Rpc.ts"
 import type { RpcError, RpcReason } from "./RpcError.ts"
@@ -93,19 +99,21 @@ export const readPackedBalances = Effect.fn("Capabilities.readPackedBalances")(f
   return yield* Effect.tap(sendInBatches(client, calls, 100, chunksAtOnce), () => noteAll([]))
 })
 
-/** Base units of a token at the head, of each address in their order: by Multicall3, else one in each call. */
+/** Base units of a token after a block, the head unless it is given, of each address in their order: by Multicall3, else one in each call. */
 export const readTokenBalances = Effect.fn("Capabilities.readTokenBalances")(function* (
   client: RpcClient,
   contract: string,
-  addresses: ReadonlyArray<string>
+  addresses: ReadonlyArray<string>,
+  at?: BlockRef
 ) {
+  const block = at && blockParameter(at)
   if (yield* mayBeCapable(client, "multicall")) {
     const packed = yield* Effect.either(
-      inChunks(client, addresses, perMulticall, (part) => tokensByMulticall(contract, part))
+      inChunks(client, addresses, perMulticall, (part) => tokensByMulticall(contract, part, block))
     )
     if (Either.isRight(packed)) return packed.right.flat()
     if (!isCapabilityRefused(packed.left)) return yield* packed.left
   }
-  const calls = addresses.map((address) => getTokenBalance(contract, address))
+  const calls = addresses.map((address) => getTokenBalance(contract, address, block))
   return yield* sendInBatches(client, calls)
 })

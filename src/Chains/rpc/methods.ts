@@ -264,9 +264,9 @@ const balanceOf = "0x70a08231"
 const decodeWord = decoder(Word)
 const decodeWordOrNothing = (result: unknown) => (result === "0x" ? Either.right(0n) : decodeWord(result))
 
-/** Base units of a token at the head; 0 where the contract does not exist. */
-export const getTokenBalance = (token: string, address: string): Call<bigint> => ({
-  ...ethCall({ to: token, data: `${balanceOf}${address.slice(2).toLowerCase().padStart(64, "0")}` }),
+/** Base units of a token after a block, the head unless it is given; 0 where the contract does not exist. */
+export const getTokenBalance = (token: string, address: string, block?: unknown): Call<bigint> => ({
+  ...ethCall({ to: token, data: `${balanceOf}${address.slice(2).toLowerCase().padStart(64, "0")}` }, block),
   decode: decodeWordOrNothing
 })
 

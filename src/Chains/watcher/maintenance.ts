@@ -1,13 +1,14 @@
 /**
  * The recurring work of a watcher in addition to reading new blocks, each task at an interval of its own: compare
  * balances, read finality tags and verify deep blocks, search for payments that are about to end, sweep the addresses
- * of ended payments and skipped addresses, drop old blocks. A task that fails is reported on /readyz and retried, and
+ * of ended payments and skipped addresses, audit all addresses, drop old blocks. A task that fails is reported on /readyz and retried, and
  * does not stop the others. The watcher runs what is due after each tick that reached the head.
  */
 import { Clock, Duration, Effect, Either, Schedule } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { type StoreUnavailable, Tx } from "../../Sql.ts"
+import { makeAudit } from "../balances/audit.ts"
 import * as Balances from "../balances/BalancesRepo.ts"
 import { type CheckedBalances, commitBalances } from "../balances/commitBalances.ts"
 import type { BalanceQuery } from "../balances/discrepancy.ts"
@@ -209,6 +210,9 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const noted = { failures: new Map<string, number>(), disputed: new Set<string>() }
   const pass = startPass()
   const search = makeEndingSearch(watch)
+  const audit = makeAudit(watch, (provider, head, asked) =>
+    compareBalances(watch, noted, provider, head, asked, "page")
+  )
   let more = false
 
   const balances = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, now: number) {
@@ -331,9 +335,10 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const run = Effect.fnUntraced(function* (provider: Provider, head: BlockRef, idle: boolean) {
     const now = yield* Clock.currentTimeMillis
     more = false
-    // Without watched addresses there is nothing to do, except to find out in time whether a policy's tag is available.
-    const unwatched = chain.policies.length > 0 ? { tags } : {}
-    const all = { balances, settleEnded, searchEnding: search.run, tags, sweep, gaps, drop }
+    // Without watched addresses there is nothing to do, except to find out in time whether a policy's tag is available, and
+    // whether money came to an address of long ago.
+    const unwatched = chain.policies.length > 0 ? { tags, audit } : { audit }
+    const all = { balances, settleEnded, searchEnding: search.run, tags, sweep, gaps, audit, drop }
     for (const [name, task] of Object.entries(watch.watched.size === 0 ? unwatched : all)) {
       const error = yield* task(provider, head, now, idle).pipe(
         Effect.as(undefined),

@@ -189,7 +189,8 @@ export const ledger = [
 
   // The checkpoint: every block up to head_number has been read. Further: `checked`, the block of the last balance
   // reconciliation, of all open native payments and of every payment that was over by then; `verified_number`, up to which the
-  // verification pass has read deep blocks again; the chain's own tags, where it has them.
+  // verification pass has read deep blocks again; the chain's own tags, where it has them; `audited`, the address after which
+  // the audit of balances goes on, and when it last read some, Unix milliseconds.
   `CREATE TABLE scans (
     chain TEXT NOT NULL,
     mode TEXT NOT NULL,
@@ -204,6 +205,8 @@ export const ledger = [
     safe_number INTEGER,
     finalized_number INTEGER,
     verified_number INTEGER NOT NULL,
+    audited TEXT NOT NULL DEFAULT '',
+    audited_at INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (chain, mode)
   ) STRICT, WITHOUT ROWID`,
 
@@ -229,6 +232,19 @@ export const ledger = [
     PRIMARY KEY (chain, mode, address, number)
   ) STRICT, WITHOUT ROWID`,
   "CREATE INDEX balances_block ON balances (chain, mode, number)",
+
+  // Money on the chain at an address of ours (EIP-55) that is in no row, as the audit of balances has found it. `number`: of the
+  // block after which it was first seen. `told`: it still was once that block had been verified.
+  `CREATE TABLE unaccounted (
+    chain TEXT NOT NULL,
+    mode TEXT NOT NULL,
+    address TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    amount TEXT NOT NULL CHECK (amount NOT GLOB '*[^0-9]*' AND amount GLOB '[1-9]*'),
+    number INTEGER NOT NULL,
+    told INTEGER NOT NULL CHECK (told IN (0, 1)),
+    PRIMARY KEY (chain, mode, address, currency)
+  ) STRICT, WITHOUT ROWID`,
 
   // Addresses that a lost newer copy of this database may have handed out: money there belongs to a lost payment.
   `CREATE TABLE gap_addresses (

@@ -163,6 +163,8 @@ export const payments = [
   "CREATE INDEX payments_detecting ON payments (chain, mode) WHERE status = 'detecting'",
   "CREATE INDEX payments_open ON payments (chain, mode, coalesce(due_at, expires_at) + settle_grace) WHERE status IN ('pending', 'detecting')",
   "CREATE INDEX payments_head ON payments (chain, mode, created_head)",
+  // How long ago the last one was confirmed, and whether that is unusual.
+  "CREATE INDEX payments_confirmed ON payments (chain, mode, confirmed_at) WHERE confirmed_at IS NOT NULL",
   "CREATE INDEX payments_ended ON payments (mode, ended_at) WHERE ended_at IS NOT NULL",
 
   // For the search by metadata: the texts, numbers and booleans of its first level, as `termsOf` cuts them. A worker adds a
