@@ -129,7 +129,9 @@ export class Payments extends Context.Tag("tilld/Payments")<
       const { toleranceBps } = settings.payments
       const floorUsd = BigDecimal.unsafeFromString(settings.payments.dustFloorUsd)
       const settleGrace = Duration.toMillis(settings.payments.settleGrace)
-      for (const kind of StatusEventKind.literals) payments.inc({ event: kind.replace("payment.", "") }, 0)
+      for (const { chain, mode } of settings.chains)
+        for (const kind of StatusEventKind.literals)
+          payments.inc({ chain, mode, event: kind.replace("payment.", "") }, 0)
 
       const currencies = new Map(
         settings.chains.map((network) => [networkKey(network), payableOn(network).map(({ currency }) => currency)])
@@ -226,7 +228,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
             // Before the response, so that a customer who pays at once is seen.
             matchSet.add(owner.mode, address)
             chains.wake({ chain: request.chain, mode: owner.mode })
-            payments.inc({ event: "created" })
+            payments.inc({ chain: request.chain, mode: owner.mode, event: "created" })
           })
           return created
         })

@@ -4,15 +4,14 @@ import { Gauge, Registry } from "prom-client"
 import packageJson from "../../package.json" with { type: "json" }
 import { type ChainHealth, Chains } from "../Chains.ts"
 import { Conditions, type HeldCondition } from "../Conditions/standing.ts"
-import { decimalsOn, decimalText } from "../Domain/Currency.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
-import { Uncollected, type UncollectedAmount } from "../Payments/addresses/Uncollected.ts"
+import { Uncollected } from "../Payments/addresses/Uncollected.ts"
 import { Prices } from "../Quotes/Prices.ts"
-import { Settings, type SettingsShape } from "../Settings.ts"
+import { Settings } from "../Settings.ts"
 import { readDescriptors } from "../Telemetry/fileDescriptors.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
 import type { MetricsApi } from "./Api.ts"
-import { type Family, gauge, type Measured, makeStoreFamilies, single } from "./storeFamilies.ts"
+import { amountFamily, type Family, gauge, type Measured, makeStoreFamilies, single } from "./storeFamilies.ts"
 
 /** Milliseconds between two samples of the event loop's lag. Each sample wakes the process up. */
 const resolution = 20
@@ -147,23 +146,6 @@ const priceFamilies = (prices: Prices["Type"], now: number): ReadonlyArray<Famil
   ]
 }
 
-/** Of all accounts together. */
-const waitingFamily = (networks: SettingsShape["chains"], waiting: ReadonlyArray<UncollectedAmount>): Family => {
-  const sums = new Map<string, UncollectedAmount>()
-  for (const row of waiting) {
-    const key = `${row.chain} ${row.mode} ${row.currency}`
-    sums.set(key, { ...row, amount: row.amount + (sums.get(key)?.amount ?? 0n) })
-  }
-  return gauge(
-    "tilld_uncollected",
-    "What was received and not collected by tilld sweep, in whole units of the currency; counted once an hour.",
-    [...sums.values()].map(({ amount, chain, currency, mode }) => {
-      const text = decimalText(`${amount}`, decimalsOn(networks, { chain, mode }, currency))
-      return [{ chain, mode, currency }, text === undefined ? undefined : Number(text)]
-    })
-  )
-}
-
 export const metricsHandlers = Effect.gen(function* () {
   const chains = yield* Chains
   const prices = yield* Prices
@@ -183,7 +165,12 @@ export const metricsHandlers = Effect.gen(function* () {
           ...conditionFamilies(yield* conditions.now),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),
-          waitingFamily(networks, uncollected.waiting()),
+          amountFamily(
+            "tilld_uncollected",
+            "What was received and not collected by tilld sweep, in whole units of the currency; counted once an hour.",
+            networks,
+            uncollected.waiting()
+          ),
           ...(yield* storeFamilies())
         ]
         return answer(yield* exposition(families, registry))

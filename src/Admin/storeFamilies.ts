@@ -3,13 +3,16 @@ import { dirname } from "node:path"
 import { Clock, Effect } from "effect"
 import { all as allUsage, shareOf, shares, type Usage } from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
+import { told } from "../Chains/balances/AuditRepo.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { modes } from "../Domain/Chain.ts"
+import { decimalsOn, decimalText } from "../Domain/Currency.ts"
 import { ExceptionKind } from "../Domain/Exception.ts"
 import { eventLoopTurn } from "../lib/waiting.ts"
+import type { UncollectedAmount } from "../Payments/addresses/Uncollected.ts"
 import { countLimit, countOpenOfKind } from "../Payments/ExceptionsRepo.ts"
-import { countOpen } from "../Payments/PaymentsRepo.ts"
-import { Settings } from "../Settings.ts"
+import { countOpen, lastConfirmed } from "../Payments/PaymentsRepo.ts"
+import { Settings, type SettingsShape } from "../Settings.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { type Db, Reader } from "../Sql.ts"
 import { backlog, endpointLanes, waiting, waitingAtUrls } from "../Webhooks/queue/LanesRepo.ts"
@@ -120,6 +123,30 @@ const fileFamilies = (path: string, backupAt: number | undefined, now: number): 
   )
 ]
 
+type Amount = Omit<UncollectedAmount, "account">
+
+/** Of all accounts and addresses together, in whole units. */
+export const amountFamily = (
+  name: string,
+  help: string,
+  networks: SettingsShape["chains"],
+  rows: ReadonlyArray<Amount>
+) => {
+  const sums = new Map<string, Amount>()
+  for (const row of rows) {
+    const key = `${row.chain} ${row.mode} ${row.currency}`
+    sums.set(key, { ...row, amount: row.amount + (sums.get(key)?.amount ?? 0n) })
+  }
+  return gauge(
+    name,
+    help,
+    [...sums.values()].map(({ amount, chain, currency, mode }) => {
+      const text = decimalText(`${amount}`, decimalsOn(networks, { chain, mode }, currency))
+      return [{ chain, mode, currency }, text === undefined ? undefined : Number(text)]
+    })
+  )
+}
+
 /** Metrics of deliveries, payments and chains from the store, and whether the store can be read. */
 export const makeStoreFamilies = Effect.gen(function* () {
   const { accounts, chains, database } = yield* Settings
@@ -134,7 +161,8 @@ export const makeStoreFamilies = Effect.gen(function* () {
         yield* eventLoopTurn
         const scan = yield* LedgerRepo.scan(reader, { chain, mode })
         const open = yield* countOpen(reader, { chain, mode }, openLimit)
-        return { labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), open }
+        const last = yield* lastConfirmed(reader, { chain, mode })
+        return { labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), open, last }
       }),
       { concurrency: 1 }
     )
@@ -146,6 +174,17 @@ export const makeStoreFamilies = Effect.gen(function* () {
         "tilld_open_payments",
         `Pending and detecting payments. At most ${openLimit} of a chain are counted.`,
         rows.map(({ labels, open }) => [labels, open])
+      ),
+      amountFamily(
+        "tilld_unaccounted",
+        "What came to addresses of tilld and is in no row, in whole units of the currency; audited within a day.",
+        chains,
+        yield* told(reader)
+      ),
+      gauge(
+        "tilld_last_confirmed_time_seconds",
+        "Unix time at which the last payment of a chain was confirmed.",
+        rows.map(({ labels, last }) => [labels, last && last / 1000])
       ),
       gauge(
         "tilld_chain_head_age_seconds",

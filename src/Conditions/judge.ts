@@ -21,6 +21,7 @@ import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import { Dispatcher } from "../Webhooks/Dispatcher.ts"
 import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
 import type { ConditionKind } from "./kinds.ts"
+import { lookAtMoney } from "./money.ts"
 import { type Condition, conditionOf } from "./standing.ts"
 
 /** Minimum free bytes on the disk of the database. */
@@ -144,7 +145,8 @@ export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => Readonl
   const chains = yield* Chains
   const workers = yield* Workers
   const reader = yield* Reader
-  const { accounts, admin, alerts, chains: networks, database, sweep } = yield* Settings
+  const settings = yield* Settings
+  const { accounts, admin, alerts, chains: networks, database, sweep } = settings
   const prices = yield* Prices
   const dispatcher = yield* Dispatcher
   const uncollected = yield* Uncollected
@@ -283,6 +285,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => Readonl
         ...ofEndpoints(yield* outcomesOf(reader)),
         ...(yield* ofQuotas),
         ...(yield* ofDeliveries),
+        ...(yield* lookAtMoney(settings, prices, reader)),
         ...ofBackup(lastBackup, first, now)
       ]
     })

@@ -50,6 +50,21 @@ const all = {
     "money"
   ),
   exceptions_open: ticket(0, "live money of another kind waits for a decision", "money"),
+  money_unaccounted: page(
+    0,
+    "the audit of all addresses ever given out has found live money on a chain that is in no row of the ledger",
+    "money"
+  ),
+  payments_wait: page(
+    "1 minute",
+    "a live payment is paid, its money is as deep as its chain asks, and for two minutes it was not confirmed",
+    "money"
+  ),
+  payments_stopped: ticket(
+    0,
+    "no payment was confirmed on a live chain for six hours and three times the longest pause of the four weeks before",
+    "money"
+  ),
   no_price: page(
     "15 minutes",
     "there is no price any more in a currency that had one: quotes and invoices in it are refused",

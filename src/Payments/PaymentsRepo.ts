@@ -3,13 +3,13 @@
  * in the transaction of the caller. `PaymentListRepo.ts` lists and searches. Times in Unix milliseconds, amounts in base
  * units.
  */
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { Network } from "../Domain/Chain.ts"
 import type { PaymentCurrency } from "../Domain/Currency.ts"
 import type { InvoiceId, PaymentId } from "../Domain/Ids.ts"
 import { deadlineSql, type NewPayment, type Payment, type PricedInvoice } from "../Domain/Payment.ts"
-import { countRows, type Db, oneValue, type Param, Tx, withoutNulls } from "../Sql.ts"
+import { allRows, anyRow, countRows, type Db, oneValue, type Param, Tx, withoutNulls } from "../Sql.ts"
 import type { AddressSource } from "./addresses/Addresses.ts"
 
 /** The fields of a payment that are stored in another form. */
@@ -241,6 +241,60 @@ export const confirmedWithOrphans = (db: Db, { chain, mode }: Network, above: nu
        WHERE canonical = 0 AND chain = ? AND mode = ? AND block_number > ? AND block_number <= ?)`,
     [chain, chain, mode, above, upTo]
   )
+
+/**
+ * The oldest thousand detecting payments of a chain whose money, however much it is, has its confirmations: the last block of it,
+ * and since when that was seen and was so, Unix milliseconds.
+ */
+export const paidDownTo = (db: Db, { chain, mode }: Network, head: number, confirmations: number) =>
+  allRows<{
+    readonly id: PaymentId
+    readonly amount: string
+    readonly received: string
+    readonly toleranceBps: number
+    readonly usdValue?: string
+    readonly block: number
+    readonly since: number
+  }>(
+    db,
+    `SELECT *, max(seen, 1000 * coalesce((SELECT time FROM blocks
+         WHERE chain = ? AND mode = ? AND number >= block + ? - 1 ORDER BY number LIMIT 1), 0)) AS since
+     FROM (SELECT p.id, p.amount, amount_received AS received, tolerance_bps AS toleranceBps, usd_value AS usdValue,
+         max(block_number) AS block, max(seen_at) AS seen
+       FROM (SELECT * FROM payments INDEXED BY payments_detecting
+         WHERE status = 'detecting' AND chain = ? AND mode = ? LIMIT 1000) p
+       CROSS JOIN receipts r INDEXED BY receipts_payment ON payment_id = p.id AND listed = 'own' AND canonical = 1
+       GROUP BY p.sequence)
+     WHERE block <= ?`,
+    [chain, mode, confirmations, chain, mode, head - confirmations + 1]
+  )
+
+const confirmedOn = "payments INDEXED BY payments_confirmed WHERE chain = ? AND mode = ? AND confirmed_at"
+
+/** When the last payment of a chain was confirmed, Unix milliseconds. */
+export const lastConfirmed = (db: Db, { chain, mode }: Network) =>
+  oneValue<number>(db, `SELECT max(confirmed_at) FROM ${confirmedOn} IS NOT NULL`, [chain, mode])
+
+const week = Duration.toMillis("1 week")
+
+/**
+ * Whether payments were confirmed steadily in the four weeks before the last one: twenty at least, for two weeks or more, and
+ * always less than `gap` apart. A step goes as far as the gap allows: there are few, however many payments there are.
+ */
+export const confirmedSteadily = (db: Db, { chain, mode }: Network, last: number, gap: number) => {
+  const on = [chain, mode]
+  const from = last - 4 * week
+  return anyRow(
+    db,
+    `WITH RECURSIVE step (at) AS (
+       SELECT min(confirmed_at) FROM ${confirmedOn} >= ?
+       UNION ALL SELECT (SELECT max(confirmed_at) FROM ${confirmedOn} > at AND confirmed_at < at + ?)
+         FROM step WHERE at IS NOT NULL)
+     SELECT 1 FROM step WHERE at = ? AND (SELECT min(confirmed_at) FROM ${confirmedOn} >= ?) <= ?
+       AND (SELECT count(*) FROM (SELECT 1 FROM ${confirmedOn} >= ? LIMIT 20)) = 20`,
+    [...on, from, ...on, gap, last, ...on, from, last - 2 * week, ...on, from]
+  )
+}
 
 /** The number of open payments of a chain, counted up to `limit`. */
 export const countOpen = (db: Db, { chain, mode }: Network, limit: number) =>

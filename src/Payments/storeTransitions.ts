@@ -63,7 +63,7 @@ const storeState = Effect.fnUntraced(function* (before: Payment, after: Payment,
   if (status === before.status) return
   const runtime = yield* Effect.runtime<never>()
   tx.afterCommit(() => {
-    payments.inc({ event: status })
+    payments.inc({ chain: after.chain, mode: after.mode, event: status })
     Runtime.runSync(runtime)(logTransition(before, after))
   })
 })

@@ -41,7 +41,13 @@ const makeInstruments = () => {
       "tilld_requests_not_logged_total",
       "Requests missing from the request log: above 1000 in a second, or while the store was full."
     ),
-    payments: counter("tilld_payments_total", "Payments created, and changes to each status.", "event"),
+    payments: counter(
+      "tilld_payments_total",
+      "Payments created, and changes to each status.",
+      "chain",
+      "mode",
+      "event"
+    ),
     webhookAttempts: counter("tilld_webhook_attempts_total", "Attempts of webhook deliveries, by outcome.", "outcome"),
     webhookAttemptDuration: histogram(
       "tilld_webhook_attempt_duration_seconds",

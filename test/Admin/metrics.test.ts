@@ -71,6 +71,21 @@ liveTest("an account's used bytes stand beside its quota", function* () {
   expect(["used_bytes", "quota_bytes", "quota_used_ratio"].map(of)).toEqual([800_000, 1_000_000, 0.8])
 })
 
+liveTest("what is in no row is added up by chain and token, in whole units", function* () {
+  const found = Effect.forEach(
+    [
+      ["0xa", 1],
+      ["0xb", 1],
+      ["0xc", 0]
+    ] as const,
+    ([address, told]) =>
+      execute("INSERT INTO unaccounted VALUES ('base', 'test', ?, 'USDC', '1250000', 1, ?)", [address, told]),
+    { discard: true }
+  )
+  const { scrape } = yield* familiesOn([], found)
+  expect(scrape.value("tilld_unaccounted", { ...network, currency: "USDC" })).toBe(2.5)
+})
+
 liveTest("the longest backlogs have a label, the others are counted together, and counts have a maximum", function* () {
   const endpoints = Array.from({ length: 130 }, (_, i) => [endpointOf(i), i + 1] as const)
   const { scrape } = yield* familiesOn([

@@ -58,7 +58,7 @@ describe("metrics", () => {
     const { chain, daemon, endpoint, inbox, other, scrape, until } = yield* shop
     yield* endpoint("/hook")
     const before = yield* scrape
-    expect(before.value("tilld_payments_total", { event: "created" })).toBe(0)
+    expect(before.value("tilld_payments_total", { ...network, event: "created" })).toBe(0)
     expect(before.value("tilld_webhook_attempts_total", { outcome: "delivered" })).toBe(0)
     expect(before.value("tilld_build_info", { version: "0.1.0", node: process.version })).toBe(1)
 
@@ -77,9 +77,10 @@ describe("metrics", () => {
 
     const after = yield* until((scrape) => scrape.value("tilld_webhook_attempts_total", { outcome: "delivered" }) === 7)
     for (const [event, count] of Object.entries({ created: 2, detecting: 1, confirmed: 1, expired: 0, failed: 0 })) {
-      expect(after.value("tilld_payments_total", { event }), event).toBe(count)
+      expect(after.value("tilld_payments_total", { ...network, event }), event).toBe(count)
     }
     expect(after.value("tilld_open_payments", network)).toBe(1)
+    expect(after.value("tilld_last_confirmed_time_seconds", network)).toBeGreaterThan(1e9)
     expect(after.value("tilld_webhook_attempt_duration_seconds_count")).toBe(7)
     expect(after.value("tilld_webhook_deliveries_failed_total")).toBe(0)
     const created = { route: "/v1/payments", method: "POST" }
@@ -136,7 +137,7 @@ describe("metrics", () => {
     expect(labels.filter((label) => /made-up|PUT/.test(label))).toEqual([])
     expect(after.value("tilld_http_requests_total", { route: "none", status: "4xx" })).toBe(3)
     expect(after.value("tilld_http_requests_total", { route: "/v1/payments/:id", method: "other" })).toBe(1)
-    expect(after.value("tilld_payments_total", { event: "created" })).toBe(300)
+    expect(after.value("tilld_payments_total", { ...network, event: "created" })).toBe(300)
   })
 
   liveTest("count requests beyond a limit", function* () {
@@ -193,12 +194,14 @@ describe("docs/monitoring.md", () => {
         ...(row.split("|")[1] ?? "").matchAll(/`(tilld_\w+)(?:\{([\w,]+)\})?`/g)
       ])
       const labelsOf = new Map(documented.map(([, name = "", labels = ""]) => [name, labels]))
-      // Of no two sources, and of no quota, there is nothing to show.
+      // Of no two sources, of no quota and of no payment there is nothing to show.
       const mayBeAbsent = [
         "tilld_account_quota_bytes",
         "tilld_account_quota_used_ratio",
         "tilld_price_spread_ratio",
         "tilld_uncollected",
+        "tilld_unaccounted",
+        "tilld_last_confirmed_time_seconds",
         "tilld_backup_age_seconds",
         "tilld_condition",
         "tilld_condition_since"

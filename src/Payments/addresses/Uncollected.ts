@@ -31,7 +31,7 @@ const isPriced = Schema.is(QuoteCurrency)
 export const worthOfWaiting = (
   networks: ReadonlyArray<NetworkTokens>,
   price: PriceOf,
-  { amount, chain, currency, mode }: UncollectedAmount
+  { amount, chain, currency, mode }: Omit<UncollectedAmount, "account">
 ): BigDecimal.BigDecimal | undefined => {
   const decimals = decimalsOn(networks, { chain, mode }, currency)
   return decimals === undefined || !isPriced(currency)
