@@ -6,6 +6,7 @@
  */
 import { Clock, Effect, Either, Layer, Schema } from "effect"
 import { AlertMessage, alertSecret, attempted, dueOf, makeSendAlert, queued } from "./Conditions/alerts.ts"
+import { noteConfiguration } from "./Conditions/configuration.ts"
 import { makeJudge } from "./Conditions/judge.ts"
 import { makePublicUrl } from "./Conditions/publicUrl.ts"
 import {
@@ -64,6 +65,7 @@ export const conditionsLayer = Layer.scoped(
     const settings = yield* Settings
     const writer = yield* Writer
     const reader = yield* Reader
+    yield* noteConfiguration
     const publicUrl = makePublicUrl(settings)
     const judge = yield* makeJudge(publicUrl.conditions)
     const isTold = settings.alerts.url !== ""

@@ -143,8 +143,7 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
       ) {
         const offered = choicesIn(settings, mode)
         const wrongPrice = decimalProblems("price.amount", price.amount, price.currency)
-        const none =
-          offered.length === 0 ? [{ path: "currencies", message: `no chain is configured for ${mode} keys` }] : []
+        const none = offered.length === 0 ? [{ path: "currencies", message: `no chain is open for ${mode} keys` }] : []
         const wrong = (currencies ?? []).flatMap(
           (choice, place): ReadonlyArray<FieldProblem> =>
             offered.includes(choice)
@@ -250,10 +249,17 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
         return `${id}#${(yield* PaymentsRepo.ofInvoice(tx, id)).length + 1}`
       })
 
+      /** Without those that take nothing new any more: an invoice may be older than that. */
+      const openChoices = (choices: Draft["choices"], mode: Mode) => {
+        const open = choicesIn(settings, mode)
+        return choices.filter((choice) => open.includes(choice))
+      }
+
       /** The part of a choice outside of transactions: its price, and what makes its payment. */
       const prepare = Effect.fnUntraced(function* (owner: Owner, invoice: Draft, chosen: Chosen) {
         const { choices, expiresAt, metadata, mode, price, redirectUrl, webhookUrl } = invoice
-        if (!choices.includes(choiceName(chosen))) return yield* new NotAChoice({ available: choices })
+        const available = openChoices(choices, mode)
+        if (!available.includes(choiceName(chosen))) return yield* new NotAChoice({ available })
         const { quote, units: amount } = yield* Effect.catchTag(
           quotes.priceIn(mode, price, chosen),
           "RateUnavailable",
@@ -332,7 +338,9 @@ export class Invoices extends Context.Tag("tilld/Invoices")<
 
       const offers = (invoice: Draft) =>
         Effect.map(
-          Effect.forEach(invoice.choices.map(chosenBy), (chosen) => offer(invoice, chosen), { concurrency: 1 }),
+          Effect.forEach(openChoices(invoice.choices, invoice.mode).map(chosenBy), (chosen) => offer(invoice, chosen), {
+            concurrency: 1
+          }),
           (some): ReadonlyArray<PricedChoice> => Arr.sort(some, byFee)
         )
 

@@ -64,12 +64,12 @@ export interface Created {
   readonly object: AccountedPayment
 }
 
-/** The tokens that a payment can ask for on a configured chain. */
-export const payableOn = ({ chain, chainId, tokens }: SettingsShape["chains"][number]) =>
+/** The tokens that a new payment can ask for on a configured chain. */
+export const payableOn = ({ accepting, chain, chainId, tokens }: SettingsShape["chains"][number]) =>
   PaymentCurrency.literals.flatMap((currency) => {
     const token = tokens.find(({ symbol }) => symbol === currency)
     const native = currency === nativeToken(chain)
-    if (token === undefined && !native) return []
+    if (!accepting || token?.accepting === false || (token === undefined && !native)) return []
     const decimals = token?.decimals ?? decimalsOf[currency]
     return [{ currency, chain, chainId, decimals, native, ...(token && { contract: getAddress(token.address) }) }]
   })
@@ -144,10 +144,11 @@ export class Payments extends Context.Tag("tilld/Payments")<
       }
 
       const offerProblems = (mode: Mode, { chain, currency }: CreatePayment) => {
-        const available = currencies.get(networkKey({ chain, mode }))
-        if (available === undefined) {
-          const watched = settings.chains.filter((network) => network.mode === mode)
-          return [new ChainNotConfigured({ chain, mode, available: watched.map((network) => network.chain) })]
+        const available = currencies.get(networkKey({ chain, mode })) ?? []
+        if (available.length === 0) {
+          const open = settings.chains.filter((network) => network.mode === mode && payableOn(network).length > 0)
+          const isClosed = currencies.has(networkKey({ chain, mode }))
+          return [new ChainNotConfigured({ chain, mode, isClosed, available: open.map((network) => network.chain) })]
         }
         return available.includes(currency) ? [] : [new CurrencyNotOnChain({ currency, chain, available })]
       }

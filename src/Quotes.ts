@@ -32,7 +32,7 @@ import { Prices } from "./Quotes/Prices.ts"
 import type { StoredQuote } from "./Quotes/QuotesRepo.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
 import { pow10, rateOf, ratio } from "./Quotes/sources/rate.ts"
-import { Settings } from "./Settings.ts"
+import { type ChainSettings, Settings } from "./Settings.ts"
 import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
 
 /** The fields are not possible together: every problem, by field. */
@@ -170,7 +170,7 @@ export const offProblems = (on: ReadonlyArray<Fiat>, fields: Readonly<Record<str
     .filter(([, currency]) => !isToken(currency) && !on.includes(currency))
     .map(([path, currency]) => ({ path, message: offText(currency) }))
 
-/** The problems of the fields together. `watched`: the configured chains of the key's mode. */
+/** The problems of the fields together. `watched`: the chains of the key's mode that take these currencies anew. */
 const termProblemsOf = (request: CreateQuote, watched: ReadonlyArray<ChainName>): QuoteImpossible["problems"] => {
   const { amount, fromCurrency, toCurrency } = request
   const problems: Array<{ readonly path: string; readonly message: string }> = []
@@ -302,8 +302,12 @@ export class Quotes extends Context.Tag("tilld/Quotes")<
       })
 
       const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
-        const watched = settings.chains.filter((network) => network.mode === mode).map((network) => network.chain)
         const { fromCurrency, toCurrency } = request
+        const isClosed = ({ accepting, tokens }: ChainSettings) =>
+          !accepting || tokens.some((one) => one.accepting === false && [fromCurrency, toCurrency].includes(one.symbol))
+        const watched = settings.chains
+          .filter((network) => network.mode === mode && !isClosed(network))
+          .map((network) => network.chain)
         const off = offProblems(settings.rates.currencies, { fromCurrency, toCurrency })
         const problems = [...off, ...termProblemsOf(request, watched)]
         const chain = chainOf(request)

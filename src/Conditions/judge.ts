@@ -20,6 +20,7 @@ import { oneValue, Reader } from "../Sql.ts"
 import { type WorkerHealth, Workers } from "../Telemetry/Workers.ts"
 import { Dispatcher } from "../Webhooks/Dispatcher.ts"
 import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointsRepo.ts"
+import { makeConfiguration } from "./configuration.ts"
 import type { ConditionKind } from "./kinds.ts"
 import { lookAtMoney } from "./money.ts"
 import { type Condition, conditionOf } from "./standing.ts"
@@ -272,6 +273,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => Readonl
         ]
   )
 
+  const ofConfiguration = yield* makeConfiguration
   const untold = alerts.url === "" && admin === undefined && isLive
   let stored: ReadonlyArray<Condition> = []
   const look = Effect.gen(function* () {
@@ -286,7 +288,8 @@ export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => Readonl
         ...(yield* ofQuotas),
         ...(yield* ofDeliveries),
         ...(yield* lookAtMoney(settings, prices, reader)),
-        ...ofBackup(lastBackup, first, now)
+        ...ofBackup(lastBackup, first, now),
+        ...(yield* ofConfiguration)
       ]
     })
     stored = yield* Effect.orElseSucceed(read, () => stored)

@@ -81,6 +81,14 @@ const all = {
   ),
   certificate_ends: ticket(0, "the certificate at `server.public_url` ends within 14 days"),
   proxy_gone: page("10 minutes", "nothing answers at `server.public_url`, which has answered before", "sales"),
+  configuration_differs: ticket(
+    "10 minutes",
+    "the configuration file differs from what tilld runs with, or cannot be used: the next start takes it, or is refused"
+  ),
+  wallet_changed: page(
+    0,
+    "a wallet of the configuration was replaced within the last 7 days, and no one has confirmed it"
+  ),
   uncollected: ticket(0, "more live money than `sweep.remind_usd` waits to be collected"),
   alerts_not_taken: ticket(0, "alerts.url has refused a message twice, or did not answer"),
   nobody_is_told: note(0, "neither `[alerts]` nor `[admin]` is configured: nobody is told of what is wrong")

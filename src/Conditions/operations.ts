@@ -7,6 +7,7 @@ import { operation } from "../Operations/operation.ts"
 import { Settings } from "../Settings.ts"
 import { StoreHealth } from "../Sql.ts"
 import { alertSecret, makeSendAlert, messageOf } from "./alerts.ts"
+import { confirmReplaced } from "./configuration.ts"
 import { type Kind, kinds } from "./kinds.ts"
 import { Conditions, keyOf, shownCondition } from "./standing.ts"
 
@@ -63,6 +64,20 @@ export const showAlertSecret = operation({
   audit: () => ({}),
   run: Effect.fnUntraced(function* () {
     return { secret: Redacted.value(yield* alertSecret) }
+  })
+})
+
+export const confirmWallets = operation({
+  name: "config confirm",
+  summary: "Confirm that a replaced wallet of the configuration is meant: ends wallet_changed",
+  input: {},
+  output: Schema.Struct({ confirmed: Schema.Array(Schema.String) }),
+  refusals: [],
+  audit: () => ({}),
+  run: Effect.fnUntraced(function* (_input, _caller, note) {
+    const confirmed = yield* confirmReplaced
+    note({ confirmed })
+    return { confirmed }
   })
 })
 

@@ -6,7 +6,7 @@ import { makeLoginLink } from "../Auth/loginOperation.ts"
 import { changeShop, showShop } from "../Auth/shopOperations.ts"
 import { showLedger } from "../Books/ledgerOperation.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../Chains/repairOperations.ts"
-import { readStatus, showAlertSecret, testAlert } from "../Conditions/operations.ts"
+import { confirmWallets, readStatus, showAlertSecret, testAlert } from "../Conditions/operations.ts"
 import { cancelOpenInvoice, listInvoices, showInvoice } from "../Invoices/invoiceOperations.ts"
 import { listAudit } from "../Operations/auditOperation.ts"
 import type { AnyOperation } from "../Operations/operation.ts"
@@ -34,7 +34,7 @@ const operations = [
   ...[createKey, listKeys, rollKey, changeKey, revokeKey],
   ...[Addresses.challengeWallet, Addresses.checkProof],
   ...[createAccount, listAccounts, changeAccount, showShop, changeShop, makeLoginLink, listAudit],
-  ...[showAlertSecret, testAlert],
+  ...[showAlertSecret, testAlert, confirmWallets],
   ...[showSecret, rotateSecret, listEndpoints, registerEndpoint, changeEndpoint, deleteEndpoint],
   ...[listDeliveries, showDelivery, redeliverOne, redeliverRange, sendTestDelivery],
   ...[listInvoices, showInvoice, cancelOpenInvoice],

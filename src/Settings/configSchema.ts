@@ -2,13 +2,15 @@
  * The keys of the configuration: what each may be, its default and its meaning. `SettingsShape`, which the rest of
  * tilld reads, is the type of this schema, but for the chains: their sections become a list.
  */
-import { Schema } from "effect"
+import { type Effect, Schema } from "effect"
 import { highestQuota, leastQuota } from "../Domain/Account.ts"
 import { highestLimits } from "../Domain/ApiKey.ts"
 import type { Network } from "../Domain/Chain.ts"
 import { type Erc20, Fiat } from "../Domain/Currency.ts"
 import { QuoteCurrency } from "../Domain/Quote.ts"
+import type { ConfiguredValues } from "./configuredValues.ts"
 import type { KnownBlock } from "./knownBlocks.ts"
+import type { SettingsInvalid } from "./SettingsProblem.ts"
 import {
   anyText,
   cidr,
@@ -43,10 +45,14 @@ const cidrs = withDefault(listOf("CIDR blocks", cidr), [])
 /** 0 takes any free port. */
 const port = integer(0, 65_535, " (0 takes any free port)")
 
+/** False: nothing new is offered in it, and what is there is watched to its end. */
+const accepting = withDefault(flag, true)
+
 const token = section({
   /** Lower case. */
   address: contractAddress,
-  decimals: integer(0, 36)
+  decimals: integer(0, 36),
+  accepting
 })
 
 const chain = section({
@@ -59,6 +65,7 @@ const chain = section({
   pollInterval: duration("100 millis", "1 hour"),
   balanceInterval: withDefault(duration("1 second", "1 hour"), "15 seconds"),
   startBlock: withDefault(startBlock, "latest"),
+  accepting,
   tokens: withDefaults({
     USDC: optionalKey(token),
     USDT: optionalKey(token),
@@ -185,8 +192,9 @@ export const File = section({
 export type File = typeof File.Type
 
 /** A token contract whose transfers are credited. */
-export interface TokenSettings extends Schema.Schema.Type<typeof token> {
+export interface TokenSettings extends Omit<Schema.Schema.Type<typeof token>, "accepting"> {
   readonly symbol: Erc20
+  readonly accepting?: boolean
 }
 
 type ChainSection = typeof chain.Type
@@ -204,4 +212,8 @@ export interface ChainSettings extends Network, Omit<ChainSection, "tokens" | "p
 export interface SettingsShape extends Omit<File, "chains"> {
   /** One entry per configured chain and mode. */
   readonly chains: ReadonlyArray<ChainSettings>
+  /** What it is, to be compared with another one. */
+  readonly values: ConfiguredValues
+  /** Loads it again, from the file as it is then. */
+  readonly again: Effect.Effect<SettingsShape, SettingsInvalid>
 }

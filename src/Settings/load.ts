@@ -16,6 +16,7 @@ import {
   treeOf
 } from "./configSource.ts"
 import { at, isTree, merge, only, type Path, pathText, type Tree, texts } from "./configTree.ts"
+import { valuesOf } from "./configuredValues.ts"
 import { walletIdentity } from "./hdWallet.ts"
 import { isBeside, markFolderOf } from "./indexMarkFolder.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
@@ -83,7 +84,8 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
 }
 
 /** The settings: the decoded file with absolute paths, and its chains as a list. */
-const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): SettingsShape => {
+const shapeOf = (file: File, base: BaseOf, source: SettingsSource): SettingsShape => {
+  const { env } = source
   const { checkout, control, database, rates, webhooks } = file
   const absolute = (key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
   const path = absolute(["database", "path"], database.path)
@@ -97,7 +99,9 @@ const shapeOf = (file: File, base: BaseOf, env: SettingsSource["env"]): Settings
     checkout: { logoFolder: absolute(["checkout", "logo_folder"], checkout.logoFolder) },
     rates: { ...rates, currencies: [...new Set([...standardFiat, ...rates.currencies])] },
     webhooks: { ...webhooks, extraCaFile: absolute(["webhooks", "extra_ca_file"], webhooks.extraCaFile) },
-    chains: networks.flatMap((network) => chainOf(file, network))
+    chains: networks.flatMap((network) => chainOf(file, network)),
+    values: valuesOf(encoded(file) as Tree),
+    again: load(source)
   }
 }
 
@@ -195,6 +199,7 @@ const rateFaults = (tree: Tree): ReadonlyArray<Fault> => {
 }
 
 const decoded = Schema.decodeUnknownEither(File, { errors: "all", onExcessProperty: "error" })
+const encoded = Schema.encodeSync(File)
 
 const unknownKey = (path: Path): string => {
   const section = path.slice(0, -1)
@@ -310,7 +315,8 @@ const apartFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   })
 }
 
-const assess = ({ env, path }: SettingsSource): Either.Either<SettingsShape, ReadonlyArray<SettingsProblem>> => {
+const assess = (source: SettingsSource): Either.Either<SettingsShape, ReadonlyArray<SettingsProblem>> => {
+  const { env, path } = source
   const { overrides, problems: unknown } = readOverrides(env)
   const text = readText(path)
   const tree = Either.flatMap(text, parseText)
@@ -333,7 +339,7 @@ const assess = ({ env, path }: SettingsSource): Either.Either<SettingsShape, Rea
   ]
   const problems = [...(keys.length === 0 ? atLine : []), ...unknown, ...problemsOf(faults, overrides)]
   return Either.isRight(file) && problems.length === 0
-    ? Either.right(shapeOf(file.right, base, env))
+    ? Either.right(shapeOf(file.right, base, source))
     : Either.left(problems)
 }
 

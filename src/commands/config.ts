@@ -1,11 +1,13 @@
 import { Command } from "@effect/cli"
 import { Effect, Redacted } from "effect"
+import { confirmWallets } from "../Conditions/operations.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { missingFolder } from "../Payments/addresses/IndexMark.ts"
 import { unmetNeeds } from "../Payments/openNeeds.ts"
 import { SettingsInvalid, type SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
 import { print } from "./Output.ts"
+import { commandOf } from "./operationCommand.ts"
 import { common, configPath, loadSettings } from "./options.ts"
 
 /** The hosts of the example configuration, which nobody has (RFC 2606). */
@@ -77,8 +79,15 @@ const check = Command.make(
   )
 )
 
-/** `tilld config`: checks the configuration. */
+const confirm = commandOf(confirmWallets, {
+  print: ({ confirmed }) =>
+    confirmed.length === 0
+      ? "No wallet was replaced"
+      : `Confirmed: ${confirmed.map((mode) => `wallets.${mode}`).join(", ")}`
+})
+
+/** `tilld config`: checks the configuration, and confirms a change of it. */
 export const config = Command.make("config").pipe(
   Command.withDescription("The configuration"),
-  Command.withSubcommands([check])
+  Command.withSubcommands([check, confirm])
 )

@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Data, Effect } from "effect"
 import { readStatus } from "../Conditions/operations.ts"
 import { Invocation } from "../Control/Invocation.ts"
-import type { AskedDaemon, Silent } from "../Doctor/daemon.ts"
+import { type AskedDaemon, isHealth, type Silent } from "../Doctor/daemon.ts"
 import { type Finding, fail, ok } from "../Doctor/Finding.ts"
 import { networkKey } from "../Domain/Chain.ts"
 import { quantityText } from "../lib/quantities.ts"
@@ -22,8 +22,12 @@ export class NotWell extends Data.TaggedError("NotWell")<{ readonly failures: nu
   }
 }
 
-const configuration = (file: string, { chains }: SettingsShape): Finding =>
-  ok("configuration", `${file}: chains ${chains.map(networkKey).join(", ")}`)
+/** What is examined is the file. A daemon may run with another configuration: which keys differ is a condition of its own. */
+const configuration = (file: string, { chains }: SettingsShape, daemon: AskedDaemon): Finding => {
+  const differs = isHealth(daemon) && daemon.conditions.some(({ key }) => key === "configuration_differs")
+  const which = differs ? `${file} as it is now, with which the daemon does not run yet` : file
+  return ok("configuration", `${which}: chains ${chains.map(networkKey).join(", ")}`)
+}
 
 /** Asks the daemon how it is; undefined where none runs. That it does not say is a finding. */
 const askStatus = (settings: SettingsShape): Effect.Effect<AskedDaemon, never, Invocation> =>
@@ -49,7 +53,7 @@ const examineAll = Effect.fn("commands.doctor")(function* (options: Parameters<t
         const [{ examine }, { Rpc }] = yield* checks
         const daemon = yield* askStatus(settings)
         const found = yield* examine(settings, { path: file, env }, daemon).pipe(Effect.provide(Rpc.layer))
-        return [configuration(file, settings), ...found]
+        return [configuration(file, settings, daemon), ...found]
       })
   })
 })

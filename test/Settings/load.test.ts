@@ -33,7 +33,7 @@ describe("a configuration", () => {
       startBlock: "latest"
     })
     expect(base?.tokens).toEqual([
-      { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6 }
+      { symbol: "USDC", address: "0x036cbd53842c5426634e7929541ec2318f3dcf7e", decimals: 6, accepting: true }
     ])
     expect(base?.rpcUrls.map(Redacted.value)).toEqual(["https://rpc.example.com/v1/0123456789abcdef"])
   })
@@ -173,7 +173,7 @@ describe("the shipped configuration files", () => {
     )
     for (const token of settings.chains.flatMap(({ tokens }) => tokens)) {
       const { address, decimals } = localTokens[token.symbol]
-      expect(token).toEqual({ symbol: token.symbol, address: address.toLowerCase(), decimals })
+      expect(token).toEqual({ symbol: token.symbol, address: address.toLowerCase(), decimals, accepting: true })
     }
     expect(new Set(settings.chains.map(({ chainId }) => chainId)).size).toBe(5)
   })
@@ -203,6 +203,7 @@ rpc_urls = ["https://sepolia-rpc.example.com"]
     expect(settings.chains[0]?.policies).toHaveLength(1)
     const plain = (all: typeof settings) => ({
       ...all,
+      ...{ values: undefined, again: undefined },
       checkout: { logoFolder: basename(all.checkout.logoFolder) },
       rates: { ...all.rates, fixed: {} },
       chains: all.chains.map((chain) => ({ ...chain, policies: [], rpcUrls: chain.rpcUrls.map(Redacted.value) })),

@@ -113,6 +113,7 @@ const settingsOf = (name: ChainName): ChainSettings => {
     pollInterval: Duration.decode(pollInterval as Duration.DurationInput),
     balanceInterval: Duration.seconds(15),
     startBlock: "latest",
+    accepting: true,
     tokens: Object.entries(tokens).map(([symbol, address]) => ({
       symbol: symbol as "USDC",
       address: address.toLowerCase(),

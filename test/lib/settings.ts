@@ -1,4 +1,4 @@
-import { Duration, Layer, Redacted } from "effect"
+import { Duration, Effect, Layer, Redacted } from "effect"
 import { standardFiat } from "../../src/Domain/Currency.ts"
 import { type ChainSettings, Settings, type SettingsShape } from "../../src/Settings.ts"
 
@@ -19,6 +19,7 @@ export const testChain = (over: Partial<ChainSettings> = {}): ChainSettings => (
   pollInterval: Duration.seconds(1),
   balanceInterval: Duration.seconds(15),
   startBlock: "latest",
+  accepting: true,
   tokens: [],
   wrongTokens: [],
   policies: [],
@@ -74,6 +75,9 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
   alerts: { url: "" },
   sweep: { allow: [], remindUsd: "0" },
   chains: [testChain()],
+  values: {},
+  // A file that has not changed.
+  again: Effect.suspend(() => Effect.succeed(testSettings(path, over))),
   ...over
 })
 

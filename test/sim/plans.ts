@@ -79,6 +79,7 @@ export const settingsOf = (one: ChainPlan, providers: number, requires?: "safe" 
   pollInterval: Duration.seconds(5),
   balanceInterval: Duration.seconds(9),
   startBlock: "latest",
+  accepting: true,
   tokens: one.tokens.map((symbol) => ({ symbol, address: contractOf(one, symbol), decimals: 6 })),
   wrongTokens: one.wrongTokens.map((name) => ({ name, address: contractOf(one, name) })),
   policies: requires === undefined ? [] : [{ aboveUsd: "0", require: requires }],

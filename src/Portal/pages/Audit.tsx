@@ -22,6 +22,8 @@ export const actTexts: Readonly<Record<string, string>> = {
   "addresses jump": "Addresses skipped",
   "alerts secret": "Secret of alerts shown",
   "alerts test": "Test alert sent",
+  "config confirm": "Replaced wallet confirmed",
+  configuration: "Configuration changed",
   claim: "Transaction claimed for a payment",
   "condition begins": "Something is wrong",
   "condition is over": "It is over",

@@ -4,7 +4,7 @@ import { shopOf } from "../../Auth/shops.ts"
 import type { Owner } from "../../Domain/Account.ts"
 import { type ApiError, type FieldProblem, invalid } from "../../Domain/ApiError.ts"
 import { chainTraits, type Mode } from "../../Domain/Chain.ts"
-import { decimalsOn, nativeToken, type PaymentCurrency } from "../../Domain/Currency.ts"
+import { decimalsOn, type PaymentCurrency } from "../../Domain/Currency.ts"
 import { choiceName } from "../../Domain/Invoice.ts"
 import type { CreatePayment } from "../../Domain/Payment.ts"
 import { CreateInvoiceBody } from "../../Invoices/Api.ts"
@@ -13,7 +13,7 @@ import { type InvoiceError, Invoices } from "../../Invoices.ts"
 import { type Actor, audited } from "../../Operations/auditLog.ts"
 import { seeOther } from "../../Pages/reply.tsx"
 import { CreatePaymentBody } from "../../Payments/Api.ts"
-import { Payments } from "../../Payments.ts"
+import { Payments, payableOn } from "../../Payments.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { actOn, framedReply } from "../answers.tsx"
@@ -35,7 +35,8 @@ const assetsOf = (chains: Chains, mode: Mode): ReadonlyArray<readonly [value: st
   byUse.flatMap((currency) =>
     chains
       .filter((one) => one.mode === mode)
-      .filter(({ chain, tokens }) => [nativeToken(chain), ...tokens.map(({ symbol }) => symbol)].includes(currency))
+      .flatMap(payableOn)
+      .filter((one) => one.currency === currency)
       .map(
         ({ chain }) => [choiceName({ chain, currency }), `${currency} on ${chainTraits[chain].displayName}`] as const
       )
