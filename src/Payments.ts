@@ -147,8 +147,7 @@ export class Payments extends Context.Tag("tilld/Payments")<
         const available = currencies.get(networkKey({ chain, mode })) ?? []
         if (available.length === 0) {
           const open = settings.chains.filter((network) => network.mode === mode && payableOn(network).length > 0)
-          const isClosed = currencies.has(networkKey({ chain, mode }))
-          return [new ChainNotConfigured({ chain, mode, isClosed, available: open.map((network) => network.chain) })]
+          return [new ChainNotConfigured({ chain, mode, available: open.map((network) => network.chain) })]
         }
         return available.includes(currency) ? [] : [new CurrencyNotOnChain({ currency, chain, available })]
       }

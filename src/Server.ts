@@ -6,7 +6,7 @@ import { ledgerHandlers } from "./Books/Http.ts"
 import { documentHandlers } from "./Documents/Http.ts"
 import { eventHandlers } from "./Events/Http.ts"
 import { clientAddressOf, networkOf } from "./Http/clientAddress.ts"
-import { type ListenAddress, serveHttp } from "./Http/listener.ts"
+import { ApiListener, type ListenAddress, serveHttp } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond, type Respond } from "./Http/respond.ts"
@@ -87,7 +87,8 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const isProxy = inRanges(server.trustedProxies)
       const clientAddress = clientAddressOf(server.trustedProxies)
       const clientOf = (request: IncomingMessage) => networkOf(clientAddress(request))
-      const address = yield* serveHttp(respond, { host: server.host, port: server.port }, { isProxy, clientOf })
+      const place = { host: server.host, port: server.port }
+      const address = yield* serveHttp(respond, place, { isProxy, clientOf }, yield* ApiListener)
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))
       return { address }
     })

@@ -6,10 +6,9 @@ import { loadMasterKey } from "./Settings/masterKey.ts"
 export type { ChainSettings, SettingsShape } from "./Settings/configSchema.ts"
 export type { SettingsSource } from "./Settings/configSource.ts"
 export { type ConfiguredValues, differing, needsRestart } from "./Settings/configuredValues.ts"
-export { load } from "./Settings/load.ts"
+export { load, takenBy } from "./Settings/load.ts"
 export { makeMasterKeyFile } from "./Settings/masterKey.ts"
 export { SettingsInvalid } from "./Settings/SettingsProblem.ts"
-export { summaryOf } from "./Settings/summary.ts"
 
 /** The configuration, decoded once at start by `load`. */
 export class Settings extends Context.Tag("tilld/Settings")<Settings, SettingsShape>() {}

@@ -1,4 +1,5 @@
-import { Data, Deferred, Effect, Layer } from "effect"
+import { isatty } from "node:tty"
+import { Data, Deferred, Effect, Layer, Queue } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { appLayer } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
@@ -8,17 +9,21 @@ import { Conditions } from "./Conditions/standing.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
 import { Idempotency } from "./Http/idempotency.ts"
+import { ApiListener, type KeptListener } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Invoices } from "./Invoices.ts"
-import { Addresses } from "./Payments/addresses/Addresses.ts"
+import { type Act, noteOfDaemon } from "./Operations/auditLog.ts"
+import { Addresses, refuseSharedWallets } from "./Payments/addresses/Addresses.ts"
 import { refuseLost, refuseMissingFolder } from "./Payments/addresses/IndexMark.ts"
 import { Uncollected } from "./Payments/addresses/Uncollected.ts"
 import { refundLookup } from "./Payments/decisions/refundLookup.ts"
+import { refuseDroppedChains } from "./Payments/openNeeds.ts"
 import { Prices } from "./Quotes/Prices.ts"
+import type { Secrets } from "./Secrets.ts"
 import { HttpServer } from "./Server.ts"
-import { load, Settings, type SettingsShape, type SettingsSource, summaryOf } from "./Settings.ts"
+import { differing, load, Settings, type SettingsShape, type SettingsSource, takenBy } from "./Settings.ts"
 import * as InstanceLock from "./Sql/InstanceLock.ts"
-import { StoreHealth, Writer } from "./Sql.ts"
+import { type Reader, StoreHealth, Writer } from "./Sql.ts"
 import { watchClock } from "./Telemetry/clockJumps.ts"
 import { watchDescriptors } from "./Telemetry/fileDescriptors.ts"
 import { isJournal } from "./Telemetry/journal.ts"
@@ -106,7 +111,7 @@ const untilStopped = Effect.acquireUseRelease(
       if (stop.reason === anError) stop.reason = signal
     }
     // First: the runtime's own listener interrupts.
-    const listeners = (["SIGTERM", "SIGINT", "SIGHUP"] as const).map((signal) => {
+    const listeners = (["SIGTERM", "SIGINT"] as const).map((signal) => {
       process.prependListener(signal, note)
       return () => process.off(signal, note)
     })
@@ -120,43 +125,134 @@ const untilStopped = Effect.acquireUseRelease(
     })
 )
 
-/** SIGHUP, a closed terminal, stops the daemon as SIGTERM does: it has nothing to reload. */
-const stopAtHangup = Effect.acquireRelease(
-  Effect.sync(() => {
-    const stop = () => process.kill(process.pid, "SIGTERM")
-    process.on("SIGHUP", stop)
-    return stop
-  }),
-  (stop) => Effect.sync(() => process.off("SIGHUP", stop))
-)
+/**
+ * SIGHUP asks for a reload: takes the next one. Where the daemon was started from a terminal it says that this was closed, and
+ * stops the daemon as SIGTERM does.
+ */
+const hangups = Effect.gen(function* () {
+  const asked = yield* Queue.sliding<void>(1)
+  const isOnTerminal = isatty(0) || isatty(2)
+  const onHangup = () => (isOnTerminal ? process.kill(process.pid, "SIGTERM") : asked.unsafeOffer())
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("SIGHUP", onHangup)),
+    () => Effect.sync(() => process.off("SIGHUP", onHangup))
+  )
+  return Queue.take(asked)
+})
+
+/** The parts of the daemon end, and begin again with other settings. */
+class Reloaded extends Data.TaggedError("Reloaded")<{ readonly settings: SettingsShape }> {}
+
+/** What lasts while the parts are replaced. */
+interface Lasting {
+  readonly env: SettingsSource["env"]
+  /** Completes when a reload is asked for. */
+  readonly hangup: Effect.Effect<void>
+  readonly listener: KeptListener
+  readonly listening: Deferred.Deferred<void>
+}
+
+/** Takes the configuration at each `hangup`. Fails with what to go on with, where that can be used. */
+const reloads = Effect.fnUntraced(function* ({ hangup, listener }: Lasting) {
+  const settings = yield* Settings
+  const { write } = yield* Writer
+  const services = yield* Effect.context<Reader | Secrets>()
+  const note = (detail: Act["detail"]) => Effect.ignore(write(noteOfDaemon({ act: "reload", detail })))
+  const reload = Effect.gen(function* () {
+    yield* hangup
+    const onDisk = yield* settings.again
+    // What a start would refuse is refused before anything ends.
+    yield* Layer.build(Layer.merge(refuseDroppedChains, refuseSharedWallets)).pipe(
+      Effect.provideService(Settings, onDisk),
+      Effect.provide(services),
+      Effect.scoped
+    )
+    const next = takenBy(settings, onDisk)
+    const found = { taken: differing(settings.values, next.values), needRestart: differing(next.values, onDisk.values) }
+    yield* note(found)
+    yield* Effect.annotateLogs(Effect.logInfo("the configuration was read again"), found)
+    // Also where no key has changed: a file that one names may have.
+    listener.isReloading = true
+    return yield* new Reloaded({ settings: next })
+  })
+  return yield* Effect.forever(
+    Effect.catchIf(
+      reload,
+      (error) => error._tag !== "Reloaded",
+      ({ message }) => Effect.zipRight(Effect.logError(`nothing was reloaded: ${message}`), note({ refused: message }))
+    )
+  )
+})
+
+/** Longest that requests wait at a reload for prices and heads, which the API needs and the new parts do not know yet. */
+const warmUp = "3 seconds"
+
+/**
+ * Runs the parts of the daemon until a reload, and gives the settings to go on with. The workers end first, while requests are
+ * still answered; then these wait until the next parts have begun.
+ */
+const live = (settings: SettingsShape, lasting: Lasting) =>
+  Effect.gen(function* () {
+    const { listener, listening } = lasting
+    const { health } = yield* Chains
+    const { refresh } = yield* Prices
+    const isRead = Effect.repeat(Effect.delay(health, "20 millis"), { until: (all) => all.every(({ ready }) => ready) })
+    const warm = Effect.timeoutOption(Effect.zip(refresh, isRead, { concurrent: true }), warmUp)
+    // Concurrent: a stop ends both at once, so that no payment is accepted while the last deliveries finish.
+    // The listeners start first: the workers can wait until the port is open.
+    // The operator's listener opens before the API's and closes after it, so that a shutdown can be observed.
+    const listeners = Layer.provide(HttpServer.layer, adminLayer(settings)).pipe(
+      Layer.tap(() => Deferred.succeed(listening, undefined))
+    )
+    const listen = Effect.zipRight(listener.isReloading ? warm : Effect.void, Layer.launch(listeners))
+    const work = Effect.all([workers, reloads(lasting)], { concurrency: "unbounded", discard: true })
+    return yield* Effect.all([listen, work], { concurrency: "unbounded", discard: true })
+  }).pipe(
+    Effect.provideService(ApiListener, lasting.listener),
+    Effect.provide(appLayer(settings, lasting.env)),
+    Effect.zipRight(Effect.never),
+    Effect.catchTag("Reloaded", ({ settings: next }) => Effect.succeed(next)),
+    Effect.provide(loggingLayer(settings.log, isJournal(lasting.env)))
+  )
+
+/** Lives one after the other. `former`: what to go on with where the parts cannot begin with these settings. */
+const lives = (
+  now: SettingsShape,
+  lasting: Lasting,
+  former?: SettingsShape
+): Effect.Effect<never, Effect.Effect.Error<ReturnType<typeof live>>> =>
+  Effect.matchEffect(live(now, lasting), {
+    onSuccess: (next) => lives(next, lasting, now),
+    onFailure: (error) =>
+      former === undefined || !lasting.listener.isReloading
+        ? Effect.fail(error)
+        : Effect.logError(`nothing was reloaded: ${error.message}`).pipe(
+            Effect.provide(loggingLayer(former.log, isJournal(lasting.env))),
+            Effect.zipRight(lives(former, lasting))
+          )
+  })
 
 /** Runs the daemon until it is interrupted. `newDatabase`: an empty one may take the place of one that was lost. */
 export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, newDatabase = false) {
   const settings = yield* load(source)
-  yield* stopAtHangup
+  const { env } = source
+  const hangup = yield* hangups
   yield* refuseMissingFolder(settings.database)
-  yield* Effect.provide(lock(settings.database.path), loggingLayer(settings.log, isJournal(source.env)))
+  const log = loggingLayer(settings.log, isJournal(env))
+  yield* Effect.provide(lock(settings.database.path), log)
   if (!newDatabase) yield* refuseLost(settings.database)
-  return yield* Effect.gen(function* () {
-    yield* logProcessWarnings
-    yield* Effect.logInfo("tilld starts").pipe(
-      Effect.annotateLogs({ version: packageJson.version, node: process.version, ...summaryOf(settings) })
-    )
-    // Concurrent: a stop ends both at once, so that no payment is accepted while the last deliveries finish.
-    // The listeners start first: the workers can wait until the port is open.
-    // The operator's listener opens before the API's and closes after it, so that a shutdown can be observed.
-    const listening = yield* Deferred.make<void>()
-    const listeners = Layer.provide(HttpServer.layer, adminLayer(settings)).pipe(
-      Layer.tap(() => Deferred.succeed(listening, undefined))
-    )
-    const notify = notifyServiceManager(source.env, Deferred.await(listening))
-    return yield* Effect.all([Layer.launch(listeners), workers, notify, untilStopped], {
-      concurrency: "unbounded",
-      discard: true
-    })
-  }).pipe(
-    Effect.provide(appLayer(settings, source.env)),
-    Effect.onInterrupt(() => Effect.logInfo("tilld has stopped")),
-    Effect.provide(loggingLayer(settings.log, isJournal(source.env)))
+  yield* Effect.provide(logProcessWarnings, log)
+  yield* Effect.logInfo("tilld starts").pipe(
+    Effect.annotateLogs({ version: packageJson.version, node: process.version, ...settings.values }),
+    Effect.provide(log)
+  )
+  const listening = yield* Deferred.make<void>()
+  const beside = Effect.all([notifyServiceManager(env, Deferred.await(listening)), untilStopped], {
+    concurrency: "unbounded",
+    discard: true
+  })
+  const all = lives(settings, { env, hangup, listening, listener: { isReloading: false } })
+  return yield* Effect.all([all, Effect.provide(beside, log)], { concurrency: "unbounded", discard: true }).pipe(
+    Effect.onInterrupt(() => Effect.provide(Effect.logInfo("tilld has stopped"), log))
   )
 }, Effect.scoped)

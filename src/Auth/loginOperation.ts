@@ -52,7 +52,7 @@ export const makeLoginLink = operation({
   run: Effect.fnUntraced(function* ({ name, ...holder }, _, note) {
     const { portal, server } = yield* Settings
     if (!portal.enabled) {
-      return yield* new PortalDisabled({ message: "The portal is off: set portal.enabled to true, and restart tilld" })
+      return yield* new PortalDisabled({ message: "The portal is off: set portal.enabled to true, and reload tilld" })
     }
     const who = { name, role: roleOf(holder), account: holder.account }
     const { token } = yield* makeLink(who, ({ id }) => note({ person: id }))

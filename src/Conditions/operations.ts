@@ -97,7 +97,7 @@ export const testAlert = operation({
     const settings = yield* Settings
     if (settings.alerts.url === "") {
       return yield* new AlertsOff({
-        message: "No alerts are sent: set alerts.url in the configuration, and restart tilld"
+        message: "No alerts are sent: set alerts.url in the configuration, and reload tilld"
       })
     }
     const send = yield* makeSendAlert(settings, yield* alertSecret)

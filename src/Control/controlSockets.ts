@@ -191,7 +191,7 @@ const listenAt = Effect.fnUntraced(function* (at: ControlSocket, run: Run) {
   yield* removeSocket(path)
   const [atOnce, answerTimeout] = access === "read" ? [1, 5_000] : [mostConnections, 30_000]
   const turns = yield* Effect.makeSemaphore(atOnce)
-  const server = yield* makeServer(respondAt(at, run, turns), { ...limits, answerTimeout })
+  const { server } = yield* makeServer(respondAt(at, run, turns), { ...limits, answerTimeout })
   // An operation may take longer than its client has to read the answer.
   server.timeout = 0
   yield* Effect.async<void, ControlUnusable>((resume) => {

@@ -11,7 +11,7 @@ const soon = 30
 export const examinePem = (file: string, pem: string, now: number): ReadonlyArray<Finding> => {
   const texts = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
   const name = "certificates"
-  const remedy = `put its successor into ${file}, and restart tilld: webhooks to receivers below it fail otherwise`
+  const remedy = `put its successor into ${file}, and reload tilld: webhooks to receivers below it fail otherwise`
   if (texts.length === 0) return [fail(name, `${file} has no certificate in PEM`, "correct webhooks.extra_ca_file")]
   return texts.map((text) =>
     Either.try(() => new X509Certificate(text)).pipe(

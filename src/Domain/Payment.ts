@@ -271,8 +271,6 @@ export class DuplicateMerchantRef extends Data.TaggedError("DuplicateMerchantRef
 export class ChainNotConfigured extends Data.TaggedError("ChainNotConfigured")<{
   readonly chain: ChainName
   readonly mode: Mode
-  /** It is configured, and takes nothing new. */
-  readonly isClosed: boolean
   /** The chains that take new payments in that mode. */
   readonly available: ReadonlyArray<ChainName>
 }> {}

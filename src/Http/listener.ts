@@ -6,7 +6,7 @@
 import { createServer, type Server } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Data, Effect, Runtime } from "effect"
+import { Context, Data, Effect, Runtime, type Scope } from "effect"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { retryPatiently } from "../Telemetry/patience.ts"
 import { Workers } from "../Telemetry/Workers.ts"
@@ -29,6 +29,19 @@ export class AddressUnavailable extends Data.TaggedError("AddressUnavailable")<{
 
 // Without a reachable name server the system reports EAI_AGAIN even for a name that does not exist.
 const unresolved = "the host's name cannot be resolved: give its address, or wait for the name server"
+
+/** A listener that stays open while the daemon takes a changed configuration: requests wait for what answers then. */
+export interface KeptListener {
+  /** The parts that end have to leave it open. */
+  isReloading: boolean
+  /** Once it listens: lets another one answer, until the scope ends. */
+  open?: (respond: Respond) => Effect.Effect<ListenAddress, never, Scope.Scope>
+}
+
+/** That of the API, where the daemon can be reloaded. */
+export class ApiListener extends Context.Reference<ApiListener>()("tilld/Http/ApiListener", {
+  defaultValue: (): KeptListener | undefined => undefined
+}) {}
 
 /** Why an address may be free later, by the system's code. */
 const passing: Readonly<Record<string, string>> = {
@@ -142,7 +155,11 @@ const connectionsOf = (server: Server) =>
  * with others. Once its scope ends it accepts no new connections, lets requests in flight finish, replies 503 to new
  * requests on live connections, and closes them.
  */
-export const makeServer = Effect.fnUntraced(function* (respond: Respond, over: Partial<Front> = {}) {
+export const makeServer = Effect.fnUntraced(function* (
+  respond: Respond,
+  over: Partial<Front> = {},
+  kept: KeptListener = { isReloading: false }
+) {
   const front = { ...defaults, ...over }
   const connections = new Connections<Duplex>(front)
   const runtime = yield* Effect.runtime<never>()
@@ -202,9 +219,21 @@ export const makeServer = Effect.fnUntraced(function* (respond: Respond, over: P
     server.closeAllConnections()
   })
 
+  const pause = Effect.timeoutOption(Effect.interruptible(requests.pause), front.drainTimeout)
   // Not within acquireRelease, which could not be interrupted while it waits.
-  yield* Effect.addFinalizer(() => Effect.when(Effect.zipRight(drain, close), () => server.listening))
-  return server
+  const closing = Effect.addFinalizer(() =>
+    kept.isReloading ? pause : Effect.when(Effect.zipRight(drain, close), () => server.listening)
+  )
+  yield* closing
+  const open = (next: Respond) =>
+    Effect.zipRight(
+      closing,
+      Effect.map(Effect.runtime<never>(), (runtime) => {
+        kept.isReloading = false
+        requests.resume(next, runtime)
+      })
+    )
+  return { server, open }
 })
 
 /**
@@ -214,9 +243,11 @@ export const makeServer = Effect.fnUntraced(function* (respond: Respond, over: P
 export const serveHttp = Effect.fnUntraced(function* (
   respond: Respond,
   address: ListenAddress,
-  over: Partial<Front> = {}
+  over: Partial<Front> = {},
+  kept?: KeptListener
 ) {
-  const server = yield* makeServer(respond, over)
+  if (kept?.open !== undefined) return yield* kept.open(respond)
+  const { open, server } = yield* makeServer(respond, over, kept)
   let refused: string | undefined = "it does not listen yet"
   ;(yield* Workers).condition("listener", () => refused)
   const listening = yield* Effect.uninterruptible(listen(server, address)).pipe(
@@ -228,5 +259,6 @@ export const serveHttp = Effect.fnUntraced(function* (
     retryPatiently((error) => error._tag === "AddressUnavailable")
   )
   refused = undefined
+  if (kept !== undefined) kept.open = (next) => Effect.as(open(next), listening)
   return listening
 })

@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Duplex } from "node:stream"
-import { Effect, Exit, type Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError, bodyTooLarge } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
 import { eventLoopTurn } from "../lib/waiting.ts"
@@ -159,6 +159,17 @@ const writeRest = (response: ServerResponse, { headers, rest }: Streamed, patien
     )
   )
 
+// Without Effect's fiber metrics: they are not exported, and they cost 5 % of a request's time.
+const forkIn = (runtime: Runtime.Runtime<never>) =>
+  Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
+
+/** What answers requests. `next` is what will, where it only lets them wait. */
+interface Answering {
+  readonly respond: Respond
+  readonly runFork: ReturnType<typeof forkIn>
+  readonly next: Deferred.Deferred<Respond>
+}
+
 /**
  * Makes the handler of Node's "request" events, with what `listener.ts` needs to refuse connections and to shut down.
  */
@@ -169,12 +180,14 @@ export const makeRequests = (
   { answerTimeout: patience, bodies, clientOf, isProxy, pipelined }: RequestLimits & Pick<ConnectionLimits, "isProxy">
 ) => {
   const room = new BodyRoom(bodies)
-  // Without Effect's fiber metrics: they are not exported, and they cost 5 % of a request's time.
-  const runFork = Runtime.runFork(Runtime.disableRuntimeFlag(runtime, RuntimeFlags.RuntimeMetrics))
+  const runFork = forkIn(runtime)
+  /** A reload puts another one in its place: what is under way has begun with the former one. */
+  let current: Answering = { respond, runFork, next: Deferred.unsafeMake(FiberId.none) }
   const refusals = makeRefusals(runFork, connections, { clientOf, isProxy })
   let closing = false
   let unanswered = 0
   let onNone: (() => void) | undefined
+  const working = new Map<Fiber.RuntimeFiber<unknown>, Duplex>()
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
   /** Replies that were ready as soon as their requests had been read. */
   let ready: Array<() => void> = []
@@ -194,7 +207,7 @@ export const makeRequests = (
   }
 
   const follow = (response: ServerResponse, reply: Streamed, onEnd: () => void) => {
-    const fiber = runFork(writeRest(response, reply, patience))
+    const fiber = current.runFork(writeRest(response, reply, patience))
     streaming.add(fiber)
     fiber.addObserver(() => {
       streaming.delete(fiber)
@@ -314,18 +327,22 @@ export const makeRequests = (
       receiving.drop()
       return hold(socket, wait)
     }
-    const answering = runFork(respond(request, receiving.body, requestId, delay))
+    const began = current
+    const answering = began.runFork(began.respond(request, receiving.body, requestId, delay))
     fiber = answering
     const finish = (exit: Exit.Exit<HttpReply>) => {
-      const isTooLate = Exit.isFailure(exit) || (closing && exit.value.rest !== undefined)
+      working.delete(answering)
+      const isTooLate = Exit.isFailure(exit) || ((closing || began !== current) && exit.value.rest !== undefined)
       const reply = isTooLate ? errorReply(shuttingDown, requestId) : exit.value
       const { headers, rest } = reply
       if (send(reply) && rest !== undefined) fiber = follow(response, { headers, rest }, sent)
       receiving.drop()
     }
     const exit = answering.unsafePoll()
-    if (exit === null) answering.addObserver(finish)
-    else sendSoon(() => finish(exit))
+    if (exit === null) {
+      working.set(answering, socket)
+      answering.addObserver(finish)
+    } else sendSoon(() => finish(exit))
   }
 
   return {
@@ -342,8 +359,29 @@ export const makeRequests = (
     /** From now on new requests get 503, and streams end. */
     refuseNew: Effect.sync(() => {
       closing = true
+      Deferred.unsafeDone(current.next, Effect.interrupt)
       for (const fiber of streaming) fiber.unsafeInterruptAsFork(FiberId.none)
     }),
+    /**
+     * From now on new requests wait for what answers next, and streams end. Completes once nothing of what has answered until
+     * now is under way; where that takes too long, an interruption ends it with a 503.
+     */
+    pause: Effect.suspend(() => {
+      const next = Deferred.unsafeMake<Respond>(FiberId.none)
+      const former = [...working.keys(), ...streaming]
+      const refused = Array.from(working).flatMap(([fiber, socket]) => (connections.isHeld(socket) ? [fiber] : []))
+      const respond: Respond = (...request) => Effect.flatMap(Deferred.await(next), (answer) => answer(...request))
+      current = { respond, runFork: current.runFork, next }
+      for (const fiber of [...streaming, ...refused]) fiber.unsafeInterruptAsFork(FiberId.none)
+      return Effect.onInterrupt(Effect.forEach(former, Fiber.await, { concurrency: "unbounded", discard: true }), () =>
+        Fiber.interruptAll(former)
+      )
+    }),
+    /** What answers from now on, also the requests that have waited for it. */
+    resume: (respond: Respond, runtime: Runtime.Runtime<never>) => {
+      Object.assign(current, { respond, runFork: forkIn(runtime) })
+      Deferred.unsafeDone(current.next, Effect.succeed(respond))
+    },
     /** Completes when every request has its reply. */
     answered: Effect.async<void>((resume) => {
       if (unanswered === 0) resume(Effect.void)

@@ -40,14 +40,14 @@ export const creationRefusal = (error: Exclude<CreateError, StoreUnavailable>): 
 
 const problemOf = (error: NotOffered["problems"][number]): FieldProblem => {
   switch (error._tag) {
-    case "ChainNotConfigured": {
-      const { available, chain, isClosed, mode } = error
-      const what = isClosed ? `${chain} takes no new payments` : `${chain} is not available to this key`
-      const none = isClosed
-        ? `${what}: the operator opens it by accepting = true in [chains.${chain}.${mode}]`
-        : `no chain is open for ${mode} keys: the operator adds [chains.${chain}.${mode}]`
-      return { path: "chain", message: available.length === 0 ? none : `${what}: choose ${alternatives(available)}` }
-    }
+    case "ChainNotConfigured":
+      return {
+        path: "chain",
+        message:
+          error.available.length === 0
+            ? `no chain is open for ${error.mode} keys: the operator adds [chains.${error.chain}.${error.mode}], or sets accepting = true in it`
+            : `${error.chain} is not available to this key: choose ${alternatives(error.available)}`
+      }
     case "CurrencyNotOnChain":
       return {
         path: "currency",

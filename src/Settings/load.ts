@@ -16,7 +16,7 @@ import {
   treeOf
 } from "./configSource.ts"
 import { at, isTree, merge, only, type Path, pathText, type Tree, texts } from "./configTree.ts"
-import { valuesOf } from "./configuredValues.ts"
+import { needsRestart, valuesOf } from "./configuredValues.ts"
 import { walletIdentity } from "./hdWallet.ts"
 import { isBeside, markFolderOf } from "./indexMarkFolder.ts"
 import { keyInText, keyInValue } from "./keyMaterial.ts"
@@ -341,6 +341,19 @@ const assess = (source: SettingsSource): Either.Either<SettingsShape, ReadonlyAr
   return Either.isRight(file) && problems.length === 0
     ? Either.right(shapeOf(file.right, base, source))
     : Either.left(problems)
+}
+
+/** What a daemon that runs with `current` takes of `next` without a restart. */
+export const takenBy = (current: SettingsShape, next: SettingsShape): SettingsShape => {
+  const { host, port, trustedProxies } = current.server
+  const kept = (of: SettingsShape, isOf: boolean) =>
+    Object.fromEntries(Object.entries(of.values).filter(([key]) => needsRestart(key) === isOf))
+  return {
+    ...next,
+    server: { ...next.server, host, port, trustedProxies },
+    ...{ admin: current.admin, database: current.database },
+    values: { ...kept(next, false), ...kept(current, true) }
+  }
 }
 
 /** Loads the configuration. Fails with all its problems at once. */

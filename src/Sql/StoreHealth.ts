@@ -95,9 +95,11 @@ export class FilesHealth {
         else if (!wasWell) yield* Effect.logInfo("the store takes writes again")
         wasWell = reason === undefined
       })
-      return yield* Effect.raceFirst(
-        Effect.forever(Effect.zipRight(heartbeat(look), Effect.sleep(interval))),
-        Deferred.await(this.#damage)
+      // Not a race: an interrupted one leaves its sides running, and they would look at the files of a daemon that was reloaded.
+      yield* Effect.all(
+        [Effect.forever(Effect.zipRight(heartbeat(look), Effect.sleep(interval))), Deferred.await(this.#damage)],
+        { concurrency: "unbounded", discard: true }
       )
+      return yield* Effect.never
     }).pipe(Effect.annotateLogs({ service: "store" }))
 }

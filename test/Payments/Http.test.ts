@@ -357,7 +357,7 @@ liveSuite(testApp(), "without a chain in its mode", (test) => {
   test("a live key is told what the operator has to configure", function* () {
     const { create } = yield* merchant("live")
     expect(problemsIn(yield* create(order()))).toEqual({
-      chain: "no chain is open for live keys: the operator adds [chains.base.live]"
+      chain: "no chain is open for live keys: the operator adds [chains.base.live], or sets accepting = true in it"
     })
   })
 })

@@ -32,10 +32,10 @@ liveSuite(app, "what takes nothing new", (test) => {
         }),
         problemsIn
       )
-    expect(yield* pay({ chain: "base" })).toEqual({ chain: "base takes no new payments: choose polygon" })
+    expect(yield* pay({ chain: "base" })).toEqual({ chain: "base is not available to this key: choose polygon" })
     expect(yield* pay({ chain: "polygon" })).toEqual({ currency: "USDC is not available on polygon: choose USDT" })
     expect(yield* pay({ chain: "base" }, live)).toEqual({
-      chain: "base takes no new payments: the operator opens it by accepting = true in [chains.base.live]"
+      chain: "no chain is open for live keys: the operator adds [chains.base.live], or sets accepting = true in it"
     })
     const invoice = (json: object) =>
       Effect.map(

@@ -109,3 +109,16 @@ clockTest(
     }).pipe(Effect.provide(services))
   }
 )
+
+clockTest("its worker looks no more once it is interrupted: a reload opens the files again", function* () {
+  const path = yield* temporaryDatabase
+  const services = yield* Layer.build(Layer.provideMerge(Sql.layer(path), Workers.layer))
+  const run = Context.get(services, StoreHealth).run(Context.get(services, Writer).write)
+  const others = (yield* TestClock.sleeps()).length
+  const worker = yield* Effect.fork(Effect.provide(run, services))
+  yield* TestClock.adjust("2 seconds")
+  expect((yield* TestClock.sleeps()).length).toBe(others + 1)
+  yield* Fiber.interrupt(worker)
+  yield* TestClock.adjust("2 seconds")
+  expect((yield* TestClock.sleeps()).length).toBe(others)
+})

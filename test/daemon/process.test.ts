@@ -33,7 +33,7 @@ describe("SIGTERM", () => {
 })
 
 liveTest(
-  "a reader of the log that ends ends no daemon: /readyz says what is missing, and SIGHUP stops it in order",
+  "a reader of the log that ends ends no daemon: /readyz says what is missing, and SIGTERM stops it in order",
   function* () {
     const { home } = yield* homeOn("base")
     const script = `exec "$0" dist/tilld.js serve --config "$1" 2> >(sed -u '/"message":"listening"/q')`
@@ -53,7 +53,7 @@ liveTest(
       ready: true,
       reason: expect.stringMatching(/\(EPIPE\): \d+ lines are missing/)
     })
-    expect(yield* daemon.end("SIGHUP")).toMatchObject({ code: 0, signal: null })
+    expect(yield* daemon.end("SIGTERM")).toMatchObject({ code: 0, signal: null })
   }
 )
 

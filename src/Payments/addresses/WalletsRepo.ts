@@ -2,7 +2,7 @@
  * The wallets' counters and the jumps they owe (`wallets`), the numbering as a whole (`numbering`), and the addresses that
  * jumps have skipped (`gap_addresses`). A wallet that owes a jump hands out nothing until it has jumped.
  */
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { getAddress } from "viem"
 import type { Mode } from "../../Domain/Chain.ts"
 import type { HdWallet } from "../../Settings/hdWallet.ts"
@@ -87,13 +87,26 @@ export const numbering = (db: Db) =>
 
 export const renewToken = (token: string) => execute("UPDATE numbering SET token = ?", [token])
 
-/** All wallets have to jump, later ones too. Each jumps once its key is available to derive the skipped addresses. */
-export const oweJump = (by: number) =>
-  Effect.gen(function* () {
-    const tx = yield* Tx
-    yield* tx.run("UPDATE wallets SET jump = jump + ?", [by])
-    yield* tx.run("UPDATE numbering SET jump = jump + ?", [by])
-  })
+/**
+ * All wallets have to jump, later ones too until `forgetJump`. Each jumps once its key is available to derive the skipped
+ * addresses. Dated by the newest head where this machine's clock is behind, as the skipped addresses are.
+ */
+export const oweJump = Effect.fnUntraced(function* (by: number) {
+  if (by === 0) return
+  const tx = yield* Tx
+  yield* tx.run("UPDATE wallets SET jump = jump + ?", [by])
+  yield* tx.run(
+    "UPDATE numbering SET jump = jump + ?, jumped_at = max(?, (SELECT coalesce(max(head_time), 0) * 1000 FROM scans))",
+    [by, yield* Clock.currentTimeMillis]
+  )
+})
+
+/**
+ * A wallet that comes later begins at 0 again: what a lost copy may have handed out of it was no longer watched by then. The
+ * counter belongs to the wallet, and a gap hides money from the programs that read it.
+ */
+export const forgetJump = (before: number) =>
+  execute("UPDATE numbering SET jump = 0 WHERE jump > 0 AND jumped_at < ?", [before])
 
 /** The wallet has to jump to `next`, unless it is further already. */
 export const oweJumpTo = (fingerprint: string, next: number) =>

@@ -8,7 +8,7 @@
  */
 
 import { randomUUID } from "node:crypto"
-import { Clock, Context, Effect, Runtime } from "effect"
+import { Clock, Context, Duration, Effect, Runtime } from "effect"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader, Tx, Writer } from "../../Sql.ts"
@@ -68,7 +68,7 @@ export const doubtOf = (
  * @param changed called after each write of the mark: a power cut loses what `sync` has not brought to disk
  */
 export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
-  const { database } = yield* Settings
+  const { database, payments } = yield* Settings
   const blind = yield* BlindJump
   const fork = Runtime.runFork(yield* Effect.runtime<never>())
   const folders = [database.markFolder, yield* UnitFolder]
@@ -90,9 +90,15 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     changed()
   }
 
+  /** A lost copy's payments can be paid for as long as addresses are watched after their payment's end. */
+  const forgetJump = Effect.flatMap(Clock.currentTimeMillis, (now) =>
+    Repo.forgetJump(now - Duration.toMillis(payments.lateWindow))
+  )
+
   /** In the start's transaction: stores the token, and the jumps where continuity is not proven. */
   const begin = Effect.gen(function* () {
     yield* Repo.renewToken(token)
+    yield* forgetJump
     if (doubt === undefined) return
     yield* Effect.forEach(Object.entries(found), ([wallet, next]) => Repo.oweJumpTo(wallet, next), {
       concurrency: 1,
@@ -110,6 +116,7 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
    */
   const enter = Effect.fnUntraced(function* (pool: Parameters<typeof Repo.ensure>[0]) {
     const tx = yield* Tx
+    yield* forgetJump
     yield* Repo.ensure(pool)
     const other = overtaken.get(pool.fingerprint)
     if (other === undefined) return

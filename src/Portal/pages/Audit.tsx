@@ -56,6 +56,7 @@ export const actTexts: Readonly<Record<string, string>> = {
   "portal proof refused": "Proof of identity refused",
   "portal session revoke": "Session ended",
   "refunds drop": "Refund dropped",
+  reload: "Configuration read again",
   rescan: "Blocks read again",
   restore: "Backup restored",
   "sandbox pay": "Paid on the local chain",

@@ -19,9 +19,11 @@ export const payments = [
   `CREATE TABLE numbering (
     token TEXT NOT NULL,
     jump INTEGER NOT NULL CHECK (jump >= 0),
+    -- When it last grew.
+    jumped_at INTEGER NOT NULL,
     installation TEXT NOT NULL
   ) STRICT`,
-  "INSERT INTO numbering VALUES ('', 0, lower(hex(randomblob(8))))",
+  "INSERT INTO numbering VALUES ('', 0, 0, lower(hex(randomblob(8))))",
 
   // An account's own wallets, sealed extended public keys. An account without any row here uses the configuration's.
   `CREATE TABLE account_wallets (

@@ -240,6 +240,15 @@ liveTest("a wallet that a copy does not know begins after what the lost one may 
   expect(yield* indexAt(path)).toBe(1003)
 })
 
+test("a wallet that comes when a lost copy's addresses are watched no longer begins at 0, whatever others have jumped", function* () {
+  const path = yield* threeTaken
+  rmSync(markOf(path))
+  expect(yield* indexAt(path)).toBe(1003)
+  yield* TestClock.adjust("31 days")
+  const { index } = yield* Effect.provide(Effect.zipRight(addShop(liveXpub), takeFor(shop)), running(path))
+  expect([index, yield* indexAt(path)]).toEqual([0, 1004])
+})
+
 liveTest("a wallet whose key comes back after the restore jumps then", function* () {
   const path = yield* temporaryDatabase
   const own = hdWallet(liveXpub)
