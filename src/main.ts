@@ -168,7 +168,10 @@ const reloads = Effect.fnUntraced(function* ({ hangup, listener }: Lasting) {
       Effect.scoped
     )
     const next = takenBy(settings, onDisk)
-    const found = { taken: differing(settings.values, next.values), needRestart: differing(next.values, onDisk.values) }
+    const found = {
+      changed: differing(settings.values, next.values),
+      needRestart: differing(next.values, onDisk.values)
+    }
     yield* note(found)
     yield* Effect.annotateLogs(Effect.logInfo("the configuration was read again"), found)
     // Also where no key has changed: a file that one names may have.

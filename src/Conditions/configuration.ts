@@ -97,25 +97,20 @@ export const makeConfiguration = Effect.gen(function* () {
   const reader = yield* Reader
   let readAt = Number.NEGATIVE_INFINITY
   let ofFile: ReadonlyArray<Condition> = []
-  const look = Effect.matchEffect(again, {
-    onFailure: ({ problems }) =>
-      Effect.sync(() => {
-        const all = problems.map(({ at, message }) => `${at}: ${message}`).join("; ")
-        return differs(
-          `the file cannot be used: ${cut(all, 500, "…")}`,
-          "correct it: until then the next start is refused"
-        )
-      }),
-    onSuccess: (onDisk) =>
-      Effect.sync(() => {
-        const keys = differing(values, onDisk.values)
-        const restart = keys.filter(needsRestart)
-        const how =
-          restart.length === 0
-            ? "systemctl reload tilld takes it"
-            : `systemctl restart tilld takes it: ${restart.join(", ")} cannot be taken by a reload`
-        return keys.length === 0 ? [] : differs(`the file differs from what tilld runs with: ${keys.join(", ")}`, how)
-      })
+  const look = Effect.match(again, {
+    onFailure: ({ problems }) => {
+      const all = problems.map(({ at, message }) => `${at}: ${message}`).join("; ")
+      return differs(`the file cannot be used: ${cut(all, 500, "…")}`, "correct it: the next start is refused with it")
+    },
+    onSuccess: (onDisk) => {
+      const keys = differing(values, onDisk.values)
+      const restart = keys.filter(needsRestart)
+      const how =
+        restart.length === 0
+          ? "systemctl reload tilld takes it"
+          : `systemctl restart tilld takes it: ${restart.join(", ")} cannot be taken by a reload`
+      return keys.length === 0 ? [] : differs(`the file differs from what tilld runs with: ${keys.join(", ")}`, how)
+    }
   })
   return Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis

@@ -43,6 +43,7 @@ const ofOthers: Readonly<Record<string, string>> = {
   account_wallets: "the operator gives them to an account",
   wallets: "the operator configures them",
   alerts: "one row of the operator's",
+  configuration: "one row of the operator's",
   meta: "a few rows of the daemon's",
   numbering: "one row of the daemon's",
   migrations: "one row of each version of the schema",

@@ -13,7 +13,7 @@ import { Networks } from "../../src/Chains/providers/Networks.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { Rpc } from "../../src/Chains/rpc/Rpc.ts"
 import { Chains } from "../../src/Chains.ts"
-import { readStatus, showAlertSecret, testAlert } from "../../src/Conditions/operations.ts"
+import { confirmWallets, readStatus, showAlertSecret, testAlert } from "../../src/Conditions/operations.ts"
 import { conditionsLayer } from "../../src/Conditions.ts"
 import * as Sockets from "../../src/Control/controlSockets.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
@@ -181,6 +181,7 @@ export const samples: ReadonlyArray<Sample> = [
   { operation: listAudit, input: { limit: 10 } },
   { operation: showAlertSecret, input: {}, act: "alerts secret", detail: {} },
   { operation: testAlert, input: {}, act: "alerts test", detail: {} },
+  { operation: confirmWallets, input: {}, act: "config confirm", detail: { confirmed: [] } },
   {
     operation: KeyOperations.createKey,
     input: { account, mode, name: "till", permissions: ["payments:read"], ips: ["192.0.2.1"], perMinute: 5 },

@@ -59,7 +59,7 @@ liveTest("providers, limits, level and an added token are taken, and no request 
   yield* daemon.signal("SIGHUP")
   const { annotations } = yield* daemon.logged("the configuration was read again")
   expect(annotations.needRestart).toEqual(["server.port"])
-  expect(annotations.taken).toEqual(
+  expect(annotations.changed).toEqual(
     expect.arrayContaining(["chains.polygon.test.rpc_urls", "limits.per_minute", "log.level"])
   )
   const reply = yield* inFlight.finish
@@ -84,7 +84,7 @@ liveTest("providers, limits, level and an added token are taken, and no request 
   expect(daemon.lines().filter((line) => line.includes('"logLevel":"ERROR"'))).toEqual([])
   const after = daemon.lines().slice(daemon.lines().findLastIndex((line) => line.includes('"message":"listening"')))
   expect(after.filter((line) => line.includes('"logLevel":"DEBUG"'))).toEqual([])
-  expect(yield* auditOf(home, "reload")).toEqual([{ taken: expect.any(Array), needRestart: ["server.port"] }])
+  expect(yield* auditOf(home, "reload")).toEqual([{ changed: expect.any(Array), needRestart: ["server.port"] }])
   const named = (yield* auditOf(home, "configuration")).flatMap(Object.keys)
   expect(named).toContain("limits.per_minute")
   expect(named).not.toContain("server.port")
@@ -108,7 +108,7 @@ liveTest(
     yield* edit(home, ["per_minute = 1000000", "per_minute = 0"])
     yield* refused(/limits\.per_minute: must be a whole number/)
     writeFileSync(home.config, whole.replaceAll("chains.base", "chains.polygon"))
-    yield* refused(/chains\.base: 1 open payment needs this chain/)
+    yield* refused(/chains\.base\.test: 1 open payment needs this chain/)
     // What only shows when the parts begin: those of before begin again.
     const bad = `${home.folder}/bad.pem`
     writeFileSync(bad, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
@@ -117,7 +117,7 @@ liveTest(
     expect((yield* auditOf(home, "reload")).map(Object.keys)).toEqual([
       ["refused"],
       ["refused"],
-      ["taken", "needRestart"]
+      ["changed", "needRestart"]
     ])
     expect(yield* daemon.payment(payment)).toMatchObject({ status: "pending" })
     yield* pay(chain, payment)
