@@ -16,6 +16,9 @@ import { Reader } from "./Sql.ts"
 
 export type { ChainHealth } from "./Chains/watcher/watcherState.ts"
 
+/** How often the providers that do not serve are looked at. */
+const standbyInterval = "4 minutes"
+
 export class Chains extends Context.Tag("tilld/Chains")<
   Chains,
   {
@@ -57,7 +60,12 @@ export class Chains extends Context.Tag("tilld/Chains")<
         { concurrency: 1 }
       )
       const byNetwork = new Map(watchers.map((watcher) => [networkKey(watcher), watcher]))
-      const workers = [matchSet.keep, ...watchers.map((watcher) => watcher.run)]
+      const looks = settings.chains.map((chain) =>
+        Effect.forever(Effect.zipRight(Effect.sleep(standbyInterval), networks.providersOf(chain).look)).pipe(
+          Effect.annotateLogs({ service: "watcher", chain: chain.chain, mode: chain.mode })
+        )
+      )
+      const workers = [matchSet.keep, ...looks, ...watchers.map((watcher) => watcher.run)]
 
       return {
         run: Effect.zipRight(Effect.all(workers, { concurrency: "unbounded", discard: true }), Effect.never),

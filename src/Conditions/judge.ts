@@ -61,18 +61,18 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
             "tilld doctor says what is wrong with the others; add another provider to rpc_urls"
           )
         ]),
-    ...chain.providers.flatMap(({ healthy, host, reason = "it is unhealthy" }, place) =>
-      healthy
-        ? []
-        : [
-            of(
-              "provider_unused",
-              `${host} is not used for ${name}: ${splitRemedy(reason).wrong}`,
-              "tilld doctor; if it lasts, put another provider in its place in rpc_urls",
-              `${name} ${place}`
-            )
-          ]
-    ),
+    ...chain.providers.flatMap(({ healthy, host, limited, reason = "it is unhealthy" }, place) => {
+      const subject = `${name} ${place}`
+      if (limited) {
+        return [
+          of("provider_limited", `${host} refuses calls for ${name} as too many`, "take a larger plan there", subject)
+        ]
+      }
+      if (healthy) return []
+      const { remedy = "tilld doctor; if it lasts, put another provider in its place in rpc_urls", wrong } =
+        splitRemedy(reason)
+      return [of("provider_unused", `${host} is not used for ${name}: ${wrong}`, remedy, subject)]
+    }),
     ...(late > behind
       ? [
           of(

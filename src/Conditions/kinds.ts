@@ -30,7 +30,11 @@ const all = {
     "a live chain is read, and something is wrong with it, as when providers contradict each other"
   ),
   provider_decides_alone: ticket(0, "one of several providers decides alone, since no other has responded"),
-  provider_unused: ticket("15 minutes", "a provider of a live chain is not used"),
+  provider_unused: ticket(
+    "5 minutes",
+    "a provider of a live chain is not used: it does not respond, is behind, or serves another chain"
+  ),
+  provider_limited: ticket("5 minutes", "a provider of a live chain refuses calls as too many"),
   clock_behind: page("1 minute", "this machine's clock is 30 seconds or more behind a chain's: payments end late"),
   clock_ahead: page(
     "2 minutes",

@@ -60,9 +60,10 @@ const makeInstruments = () => {
     ),
     rpcCalls: counter(
       "tilld_rpc_calls_total",
-      "JSON-RPC calls to the providers of a chain, by outcome.",
+      "JSON-RPC calls to the providers of a chain, by host and outcome.",
       "chain",
       "mode",
+      "host",
       "method",
       "outcome"
     ),

@@ -2,6 +2,7 @@ import { Duration, Effect, Logger, Redacted, TestClock } from "effect"
 import { makeProviders, type Provider, type Providers } from "../../src/Chains/providers/Providers.ts"
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../../src/Chains/rpc/RpcError.ts"
+import type { BlockRef } from "../../src/Domain/Receipt.ts"
 import type { ChainSettings } from "../../src/Settings.ts"
 import { testChain } from "../lib/settings.ts"
 import { nodeClient, replies } from "../sim/nodeClient.ts"
@@ -16,6 +17,8 @@ export class Node {
   genesis: string | undefined = hash("a")
   /** Hashes of other blocks that it keeps, by number. */
   readonly kept = new Map<number, string>()
+  /** Its newest block; undefined where it reports none. */
+  head: BlockRef | undefined
   failure: RpcReason | undefined
   /** What it fails with when asked for block 0. */
   genesisFailure: RpcReason | undefined
@@ -30,7 +33,11 @@ export class Node {
         const ofGenesis = calls.some(({ method }) => method !== "eth_chainId")
         const reason = this.failure ?? (ofGenesis ? this.genesisFailure : undefined)
         if (reason !== undefined) return errorOf(host, reason)
-        return replies(host, calls, ({ method, params }) => this.#answer(method, Number(params[0])))
+        return replies(host, calls, ({ method, params: [block] }) =>
+          block === "latest" && this.head !== undefined
+            ? headerOf(this.head, hash("0"))
+            : this.#answer(method, Number(block))
+        )
       })
     )
   }

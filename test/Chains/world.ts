@@ -173,8 +173,8 @@ export const watch = Effect.gen(function* () {
   const stopped = yield* Stopped
   const { chains: configured } = yield* Settings
   const sleeps = yield* Sleeps
-  // Also the worker that removes the addresses of payments that ended long ago.
-  sleeps.all = configured.length + 1
+  // Also those who look at standbys, and the worker that removes the addresses of payments that ended long ago.
+  sleeps.all = 2 * configured.length + 1
   yield* chains.run.pipe(
     Effect.withClock(noting(yield* Effect.clock, sleeps.ends)),
     Effect.onError((cause) => Deferred.failCause(stopped, cause)),

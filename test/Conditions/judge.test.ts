@@ -57,6 +57,21 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     ["provider_unused base.live 1"]
   ],
   [
+    "a provider at its limit, whether it is used or not",
+    {
+      chains: [
+        {
+          ...well,
+          providers: [
+            { host: "one", healthy: true, limited: true },
+            { ...provider, limited: true }
+          ]
+        }
+      ]
+    },
+    ["provider_limited base.live 0", "provider_limited base.live 1"]
+  ],
+  [
     "a test chain with every trouble",
     { chains: [inTest] },
     ["note chain_not_read base.test", "note provider_unused base.test 0", "note clock_behind base.test"]

@@ -27,6 +27,7 @@ export const soleProvider = (client: RpcClient): { readonly provider: Provider; 
       aloneSince: () => undefined,
       nextTry: (now) => now,
       health: () => [],
+      look: Effect.void,
       all: [provider]
     }
   }

@@ -8,10 +8,11 @@ import { Clock, Duration, Effect, Either } from "effect"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import { type Instruments, Metrics } from "../../Telemetry/Metrics.ts"
+import { type BlockHeader, getChainId, getHead, sendBatch } from "../rpc/methods.ts"
 import { type CallResult, makeClient, type Rpc, type RpcClient, type RpcRequest } from "../rpc/Rpc.ts"
 import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { BlockRange } from "./BlockRange.ts"
-import { checkIdentity, corroborateGenesis, type GenesisConsensus, type WrongChain } from "./chainIdentity.ts"
+import { checkIdentity, corroborateGenesis, type GenesisConsensus, WrongChain } from "./chainIdentity.ts"
 import { type Provider, type ProviderHealth, ProviderSlot } from "./providerHealth.ts"
 
 export type { Provider } from "./providerHealth.ts"
@@ -20,6 +21,9 @@ export type { Provider } from "./providerHealth.ts"
 const logsOnly = 2_000
 /** Reasons that concern the size of a request, not the provider's health: the next block range is smaller. */
 const sizeErrors: ReadonlySet<RpcReason> = new Set(["range", "too_large"])
+
+/** Blocks and seconds by which the head of one that does not serve may be older than the serving one's. */
+const usualLag = { blocks: 5, seconds: 10 }
 
 /** How long a second provider may take for one part of its evidence: the watcher reads nothing new meanwhile. */
 const longest = Duration.minutes(1)
@@ -75,16 +79,30 @@ export interface Providers {
   readonly aloneSince: (now: number) => number | undefined
   /** When `current` may succeed: `now`, or later while none can be used. */
   readonly nextTry: (now: number) => number
+  /**
+   * Asks each that does not serve which chain it is on and for its head, so that what is wrong with one is known before it is
+   * needed. It shows in `health` and in the log, and decides nothing: a single head proves nothing.
+   */
+  readonly look: Effect.Effect<void>
   /** The health of each provider, in the order of `rpc_urls`. */
   readonly health: (now: number) => ReadonlyArray<ProviderHealth>
   readonly all: ReadonlyArray<Provider>
 }
 
-/** The same client, with its calls counted in the metrics of a network. */
-const counted = ({ chain, mode }: Network, { rpcCalls }: Instruments, { counters, host, sendEach }: RpcClient) => {
-  const count = (calls: ReadonlyArray<RpcRequest>, outcome: (i: number) => RpcReason | "ok") =>
-    Effect.sync(() => {
-      for (const [i, { method }] of calls.entries()) rpcCalls.inc({ chain, mode, method, outcome: outcome(i) })
+/** The same client, with its calls counted in the metrics of a network. `limited` is called at each that was one too many. */
+const counted = (
+  { chain, mode }: Network,
+  { rpcCalls }: Instruments,
+  { counters, host, sendEach }: RpcClient,
+  limited: (now: number) => void
+) => {
+  const count = (calls: ReadonlyArray<RpcRequest>, outcomeAt: (i: number) => RpcReason | "ok") =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      for (const [i, { method }] of calls.entries()) {
+        const outcome = outcomeAt(i)
+        if (outcome === "rate_limited") limited(now)
+        rpcCalls.inc({ chain, mode, host, method, outcome })
+      }
     })
   const outcomeOf = (reply: CallResult | undefined) =>
     reply === undefined || Either.isRight(reply) ? "ok" : reply.left.reason
@@ -113,8 +131,11 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
   const largest = chainTraits[chain.chain].readsFullBlocks ? undefined : logsOnly
   const metrics = yield* Metrics
   const slots = chain.rpcUrls.map((url, index) => {
-    const client = counted(network, metrics, rpc.client(url))
-    return new ProviderSlot({ client, blockRange: new BlockRange(largest), index })
+    const client = counted(network, metrics, rpc.client(url), (now) => {
+      slot.limitedAt = now
+    })
+    const slot: ProviderSlot = new ProviderSlot({ client, blockRange: new BlockRange(largest), index })
+    return slot
   })
   const [first] = slots
   if (first === undefined) return yield* Effect.dieMessage(`chains.${networkKey(network)} has no rpc_urls`)
@@ -223,6 +244,36 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     return yield* corroborateGenesis(network, chain, clients, serving.index, askedSince)
   })
 
+  const lookAt = ({ provider: { client } }: ProviderSlot, newest: BlockHeader) =>
+    Effect.gen(function* () {
+      const [found, head] = yield* sendBatch(client, [getChainId, getHead])
+      const { host } = client
+      if (found !== chain.chainId) return yield* new WrongChain({ network, host, expected: chain.chainId, found })
+      const blocks = newest.number - head.number
+      if (blocks <= usualLag.blocks || newest.time - head.time < usualLag.seconds) return
+      const detail = `its head is ${head.number}, ${blocks} blocks behind the serving provider's`
+      return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
+    })
+
+  const look: Providers["look"] = Effect.gen(function* () {
+    const before = yield* Clock.currentTimeMillis
+    const others = othersThan(serving.provider).filter((slot) => !slot.isCoolingDown(before))
+    // The serving one first: what the others have is at least as new.
+    const lookAll = Effect.flatMap(sendBatch(serving.provider.client, [getHead]), ([head]) =>
+      Effect.forEach(
+        others,
+        (slot) =>
+          Effect.map(Effect.either(lookAt(slot, head)), (seen) => {
+            slot.found = Either.isLeft(seen) ? seen.left : undefined
+          }),
+        { concurrency: "unbounded" }
+      )
+    )
+    if (others.length > 0) yield* Effect.ignore(lookAll)
+    const now = yield* Clock.currentTimeMillis
+    for (const slot of slots) yield* slot.logChange(slot.health(slot === serving, now))
+  })
+
   const providers: Providers = {
     current,
     agree,
@@ -259,6 +310,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
       return since.length === 0 ? undefined : Math.min(now, Math.max(...since))
     },
     nextTry: (now) => Math.min(...eligible(now).map((slot) => slot.mayServeAt(now))),
+    look,
     health: (now) => slots.map((slot) => slot.health(slot === serving, now)),
     all: providersOf(slots)
   }

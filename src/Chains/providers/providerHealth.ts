@@ -20,6 +20,8 @@ const wrongChainInterval = Duration.toMillis("10 seconds")
 const laggingInterval = Duration.toMillis("5 seconds")
 /** How long after its cooldown a provider that was not asked again, or has not responded yet, is still shown as unhealthy. */
 const unproven = Duration.toMillis("30 seconds")
+/** How long a provider counts as at its limit after it has refused a call for it: longer than from one look to the next. */
+const limitedFor = Duration.toMillis("5 minutes")
 /** How long a provider is contradicted after others have denied what it reported. */
 const contradictedFor = Duration.toMillis("1 hour")
 
@@ -49,6 +51,8 @@ export interface ProviderHealth {
   readonly healthy: boolean
   /** Why it is unhealthy. */
   readonly reason?: string
+  /** It refuses calls as too many, some or all. */
+  readonly limited?: true
 }
 
 /** Why and until when a provider is not used. It does not count before `since`: the clock was set back. */
@@ -70,6 +74,10 @@ const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failu
   return Math.max(wait, Math.min(error.retryAfter ?? 0, longestRetryAfter))
 })
 
+/** What went wrong, without the provider's own text. */
+export const reasonOf = (error: RpcError | WrongChain): string =>
+  error._tag === "RpcError" ? error.summary : error.message
+
 /** A provider and its state. Times are Unix milliseconds. */
 export class ProviderSlot {
   /** The chain id was checked since the last failure. */
@@ -87,6 +95,13 @@ export class ProviderSlot {
   /** How long it was asked without a response. Time in which it was not asked does not count. */
   readonly #silence = new ObservedDuration()
 
+  /** What the last look has found wrong, while another one serves. */
+  found: RpcError | WrongChain | undefined
+  /** When it last refused a call as one too many. */
+  limitedAt = Number.NEGATIVE_INFINITY
+  /** As it was last logged. */
+  #wasHealthy = true
+
   constructor(readonly provider: Provider) {}
 
   /** Notes that a request succeeded. */
@@ -94,6 +109,8 @@ export class ProviderSlot {
     this.#failures = 0
     this.#shrunkTo = Number.POSITIVE_INFINITY
     this.#cooldown = undefined
+    // A response says nothing of its head or chain.
+    if (this.found?._tag === "RpcError" && this.found.reason !== "behind") this.found = undefined
   }
 
   /** Ends its silence: it responded, or no provider could be reached. */
@@ -137,10 +154,24 @@ export class ProviderSlot {
   health(serves: boolean, now: number): ProviderHealth {
     const { host } = this.provider.client
     // One that never responds is in cooldown and asked in turn: it stays unhealthy, for alerts that wait minutes.
-    const failure = serves || isActive(this.#cooldown, now, unproven) ? this.#cooldown?.error : undefined
+    const failure = serves || isActive(this.#cooldown, now, unproven) ? this.#cooldown?.error : this.found
     const error = this.isContradicted(now) ? this.#contradicted?.error : failure
-    if (error === undefined) return { host, healthy: true }
-    return { host, healthy: false, reason: error._tag === "RpcError" ? error.summary : error.message }
+    const limited = now >= this.limitedAt && now - this.limitedAt < limitedFor ? ({ limited: true } as const) : {}
+    return {
+      host,
+      healthy: error === undefined,
+      ...limited,
+      ...(error === undefined ? {} : { reason: reasonOf(error) })
+    }
+  }
+
+  /** Logs that it has become unhealthy or healthy, since this was last called. */
+  logChange({ healthy, host, reason }: ProviderHealth) {
+    if (healthy === this.#wasHealthy) return Effect.void
+    this.#wasHealthy = healthy
+    return healthy
+      ? Effect.logInfo("a provider is healthy again").pipe(Effect.annotateLogs({ host }))
+      : Effect.logWarning("a provider is unhealthy").pipe(Effect.annotateLogs({ host, reason }))
   }
 
   /** Notes that a size error has led to a smaller block range. Whether it had none as small since the last success. */

@@ -6,6 +6,7 @@ import { Deferred, Duration, Effect, FiberId } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
 import { waitAtMost } from "../../lib/waiting.ts"
 import type { ChainSettings } from "../../Settings.ts"
+import type { ProviderHealth } from "../providers/providerHealth.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
 import { type Activity, intervalOf } from "./interval.ts"
 import type { TickOutcome } from "./tick.ts"
@@ -40,7 +41,7 @@ export interface ChainHealth extends Network {
   /** Why the chain is not read, or what else is wrong. */
   readonly reason?: string
   /** Each provider of the chain, by its host; the reason says why it is unhealthy. */
-  readonly providers: ReadonlyArray<{ readonly host: string; readonly healthy: boolean; readonly reason?: string }>
+  readonly providers: ReadonlyArray<ProviderHealth>
 }
 
 /** How long the creation of a payment waits at most for a look at its chain. */

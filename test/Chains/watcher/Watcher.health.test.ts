@@ -8,6 +8,18 @@ import { coin, ModelChain, token } from "../ModelChain.ts"
 import { committedTo, ledger, pass, pay, watch } from "../world.ts"
 import { onChain, onTwo } from "./onChain.ts"
 
+onTwo("a provider that does not serve is looked at every four minutes", function* (_, standby) {
+  yield* watchedPayment(alice)
+  yield* upTo(10)
+  const usable = Effect.map(health, (chain) => chain?.providers.map(({ healthy }) => healthy))
+  standby.failure = "unreachable"
+  yield* pass("4 minutes")
+  expect(yield* usable).toEqual([true, false])
+  standby.failure = undefined
+  yield* pass("4 minutes")
+  expect(yield* usable).toEqual([true, true])
+})
+
 describe("a chain is ready", () => {
   onChain("for 20 seconds after its last successful poll, and again after the next one", function* (chain) {
     yield* watchedPayment(alice)
