@@ -7,6 +7,7 @@
 import { Clock, Effect, Either, Layer, Schema } from "effect"
 import { AlertMessage, alertSecret, attempted, dueOf, makeSendAlert, queued } from "./Conditions/alerts.ts"
 import { noteConfiguration } from "./Conditions/configuration.ts"
+import { makeFiles } from "./Conditions/files.ts"
 import { makeJudge } from "./Conditions/judge.ts"
 import { makePublicUrl } from "./Conditions/publicUrl.ts"
 import {
@@ -67,7 +68,8 @@ export const conditionsLayer = Layer.scoped(
     const reader = yield* Reader
     yield* noteConfiguration
     const publicUrl = makePublicUrl(settings)
-    const judge = yield* makeJudge(publicUrl.conditions)
+    const files = makeFiles(settings.database.path)
+    const judge = yield* makeJudge(() => [...publicUrl.conditions(), ...files.conditions()])
     const isTold = settings.alerts.url !== ""
     const send = isTold ? yield* makeSendAlert(settings, yield* alertSecret) : undefined
     const heartbeat = (yield* Workers).worker("conditions", "1 minute")
@@ -159,7 +161,7 @@ export const conditionsLayer = Layer.scoped(
           .seen.filter(({ goneSince }) => goneSince === undefined)
           .toSorted(byRank)
       ),
-      run: Effect.zipRight(Effect.all([rounds, publicUrl.run], { concurrency: 2, discard: true }), Effect.never)
+      run: Effect.zipRight(Effect.all([rounds, publicUrl.run, files.run], { concurrency: 3, discard: true }), Effect.never)
     }
   })
 )

@@ -6,7 +6,7 @@
 import { closeSync, fdatasync } from "node:fs"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer } from "effect"
-import { checkpoints } from "./Sql/checkpoints.ts"
+import { checkpoints, longestLog } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { openOwn } from "./Sql/fileAccess.ts"
 import { forgetLog, noteLog } from "./Sql/logOwner.ts"
@@ -31,7 +31,8 @@ const pragmas: ReadonlyArray<readonly [pragma: string, value: string, readBack: 
   ["temp_store", "MEMORY", 2],
   // Only a fallback: a thread checkpoints the log (see checkpoints.ts) long before it has this many pages. A checkpoint
   // within a commit would delay all requests.
-  ["wal_autocheckpoint", "32000", 32_000]
+  ["wal_autocheckpoint", "32000", 32_000],
+  ["journal_size_limit", `${longestLog}`, longestLog]
 ]
 
 /** A connection until the scope closes. */
@@ -87,7 +88,11 @@ export const layer = (path: string) =>
       // Both files stay the same until the last connection closes.
       const health = new FilesHealth([path, `${path}-wal`])
       const connect = (database: Database.Database) => fromDatabase(database, (cause) => health.damaged(cause))
-      const writer = yield* makeWriter(connect(writing), yield* checkpoints(path, sync(descriptor)), health)
+      const writer = yield* makeWriter(
+        connect(writing),
+        yield* checkpoints(path, sync(descriptor), () => health.isFull()),
+        health
+      )
       ;(yield* Workers).condition("store", () => health.reason())
       return Context.make(Reader, connect(reading)).pipe(Context.add(Writer, writer), Context.add(StoreHealth, health))
     }).pipe(orUnusable(path))

@@ -18,7 +18,7 @@ export type CopierRequest =
       readonly target: string
       readonly madeAt: string
     }
-  | { readonly does: "check"; readonly file: string }
+  | { readonly does: "check" | "verify"; readonly file: string }
 
 /** A sound database. */
 export interface Checked {

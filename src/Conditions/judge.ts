@@ -140,9 +140,9 @@ export const hoursLeft = (samples: ReadonlyArray<Sample>, { at, free }: Sample):
 /**
  * Makes the judgement of what is wrong now. While the store cannot be read, what was last read stays valid.
  *
- * @param ofPublicUrl what is wrong at `server.public_url`
+ * @param ofOthers what workers of their own have found: at `server.public_url`, and in the files around the database
  */
-export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => ReadonlyArray<Condition>) {
+export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyArray<Condition>) {
   const chains = yield* Chains
   const workers = yield* Workers
   const reader = yield* Reader
@@ -300,7 +300,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofPublicUrl: () => Readonl
       ...ofDisk(now),
       ...ofUncollected(),
       ...ofPrices(),
-      ...ofPublicUrl(),
+      ...ofOthers(),
       ...(untold
         ? [
             conditionOf(

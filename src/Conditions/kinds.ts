@@ -78,6 +78,8 @@ const all = {
   disk_filling: page("10 minutes", "at the rate of the last hours the disk of the database is full within a day"),
   backup_missing: ticket(0, "tilld has run for more than a day, and no backup was ever made"),
   backup_old: ticket(0, "the last good backup is older than 25 hours"),
+  backup_broken: page(0, "the newest backup is not as it was made: it could not be restored"),
+  wal_long: ticket("10 minutes", "the database's write-ahead log has more than 64 MB: it is not checkpointed"),
   certificate_bad: page(
     "10 minutes",
     "the certificate at `server.public_url` has expired, or is of another name: browsers refuse the checkout",

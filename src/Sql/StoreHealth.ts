@@ -72,6 +72,11 @@ export class FilesHealth {
     this.#failure = failure
   }
 
+  /** Whether the last commit failed for want of room. */
+  isFull(): boolean {
+    return this.#failure?.code === "SQLITE_FULL"
+  }
+
   /** A statement met a damaged page: the worker ends with this defect. */
   damaged(cause: unknown): void {
     Deferred.unsafeDone(this.#damage, Effect.die(cause))

@@ -20,12 +20,18 @@ const checkpoint = (path: string) => {
   const database = new Database(path, { fileMustExist: true })
   database.pragma("synchronous = FULL")
   let moved = 0
-  for (let round = 0; round < rounds; round++) {
-    const [{ checkpointed, log }] = database.pragma("wal_checkpoint(PASSIVE)") as [Progress]
-    if (log - moved <= few) break
-    moved = checkpointed
+  try {
+    for (let round = 0; round < rounds; round++) {
+      const [{ checkpointed, log }] = database.pragma("wal_checkpoint(PASSIVE)") as [Progress]
+      if (log - moved <= few) break
+      moved = checkpointed
+    }
+  } catch (error) {
+    // A full disk: it has moved what there was room for, and the store says so with its next commit.
+    if (!(error instanceof Database.SqliteError) || error.code !== "SQLITE_FULL") throw error
+  } finally {
+    database.close()
   }
-  database.close()
 }
 
 parentPort?.on("message", (path: string) => {

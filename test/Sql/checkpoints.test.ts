@@ -1,9 +1,9 @@
-import { copyFileSync, readFileSync, renameSync } from "node:fs"
+import { copyFileSync, readFileSync, renameSync, statSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Array as Arr, Effect } from "effect"
-import { checkpoints } from "../../src/Sql/checkpoints.ts"
+import { checkpoints, longestLog } from "../../src/Sql/checkpoints.ts"
 import { type Db, fromDatabase, Tx } from "../../src/Sql/Db.ts"
 import { noteLog } from "../../src/Sql/logOwner.ts"
 import { makeWriter } from "../../src/Sql/Writer.ts"
@@ -30,9 +30,9 @@ interface Log {
 }
 
 /** A writer whose WAL is checkpointed by the thread in `file`, and the results of its own checkpoints. */
-const writing = (path: string, file: string) =>
+const writing = (path: string, file: string, isFull = () => false) =>
   Effect.gen(function* () {
-    const move = yield* checkpoints(path, Effect.void, pathToFileURL(file))
+    const move = yield* checkpoints(path, Effect.void, isFull, pathToFileURL(file))
     const moved: Array<Log> = []
     const writer = yield* makeWriter(fromDatabase(yield* open(path)), (db) => {
       const get: Db["get"] = <Row extends object>(sql: string) =>
@@ -103,6 +103,27 @@ liveTest("the thread leaves a database alone that is not the one which the WAL b
   yield* move(path)
   expect(files()).not.toEqual(before)
   expect(yield* rows(path)).toBe(1)
+})
+
+liveTest("lone commits are checkpointed by the bytes of the WAL, long before as many statements", function* () {
+  const path = yield* temporaryDatabase
+  const { moved, one } = yield* writing(path, built("chunks/checkpointer.js"))
+  let ones = 0
+  for (; moved.length === 0 && ones < 3_000; ones++) yield* one
+  expect(ones).toBeLessThan(2_000)
+  expect(statSync(`${path}-wal`).size).toBeLessThan(2 * longestLog)
+})
+
+liveTest("after a full disk the WAL is checkpointed however short it is", function* () {
+  const path = yield* temporaryDatabase
+  let isFull = false
+  const { moved, one } = yield* writing(path, built("chunks/checkpointer.js"), () => isFull)
+  yield* one
+  isFull = true
+  yield* one
+  isFull = false
+  for (let ones = 0; moved.length === 0 && ones < 1_000; ones++) yield* one
+  expect(moved.map(({ checkpointed, log }) => checkpointed - log)).toEqual([0])
 })
 
 liveTest("the WAL stays small while little is written", function* () {

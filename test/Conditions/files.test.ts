@@ -1,0 +1,58 @@
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs"
+import { expect } from "@effect/vitest"
+import Database from "better-sqlite3"
+import { Effect } from "effect"
+import { makeFiles } from "../../src/Conditions/files.ts"
+import { keyOf } from "../../src/Conditions/standing.ts"
+import * as Sql from "../../src/Sql.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
+import { asShipped, installation } from "../Backup/backing.ts"
+import { liveTest } from "../lib/scopedTest.ts"
+import { temporaryDatabase } from "../lib/store.ts"
+
+liveTest("the newest backup is told of once a byte of it has changed, and no more after a good one", function* () {
+  const { backUp, path } = yield* installation
+  const { file } = yield* backUp("first.db")
+  const keys = () => {
+    const files = makeFiles(path)
+    return Effect.map(asShipped(files.readBack), () => files.conditions().map(keyOf))
+  }
+  expect(yield* keys()).toEqual([])
+  const middle = Math.floor(readFileSync(file).length / 2)
+  const [byte = 0] = readFileSync(file).subarray(middle)
+  const open = openSync(file, "r+")
+  writeSync(open, Buffer.from([byte ^ 1]), 0, 1, middle)
+  closeSync(open)
+  expect(yield* keys()).toEqual(["backup_broken"])
+  writeFileSync(file, readFileSync(file).subarray(0, middle))
+  expect(yield* keys()).toEqual(["backup_broken"])
+  yield* backUp("second.db")
+  expect(yield* keys()).toEqual([])
+})
+
+liveTest("a log that a reader keeps from being checkpointed is told of, until the reader has gone", function* () {
+  const path = yield* temporaryDatabase
+  const keys = () => makeFiles(path).conditions().map(keyOf)
+  yield* Effect.gen(function* () {
+    const { write } = yield* Sql.Writer
+    // Content that differs each time: SQLite does not write a page again that has not changed.
+    let filled = 0
+    const fill = (rows: number) =>
+      Effect.forEach(
+        Array.from({ length: rows }, (_, i) => i),
+        (i) => write(Sql.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [`row ${i}`, `${filled++}`.repeat(3e5)])),
+        { discard: true }
+      )
+    yield* fill(30)
+    const reader = new Database(path, { readonly: true })
+    reader.exec("BEGIN")
+    reader.prepare("SELECT count(*) FROM meta").get()
+    yield* fill(30)
+    expect(keys()).toEqual([])
+    yield* fill(60)
+    expect(keys()).toEqual(["wal_long"])
+    reader.close()
+    yield* fill(10)
+    expect(keys()).toEqual([])
+  }).pipe(Effect.provide(Sql.layer(path)), Effect.provide(Workers.layer))
+})
