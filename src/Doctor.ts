@@ -21,7 +21,15 @@ import {
   withoutAnswer
 } from "./Doctor/daemon.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Doctor/Finding.ts"
-import { examineClock, examineDisk, examineMasterKey, examineNumbering, isOfNow, lookAtMark } from "./Doctor/machine.ts"
+import {
+  examineClock,
+  examineDisk,
+  examineMasterKey,
+  examineNumbering,
+  examineReplaced,
+  isOfNow,
+  lookAtMark
+} from "./Doctor/machine.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
 import { examineProviders, type Seen } from "./Doctor/providers.ts"
 import { lookAtStore, nextAfter, otherDatabase, overtakenWallets, readFirstBlocks } from "./Doctor/storeFacts.ts"
@@ -267,6 +275,7 @@ export const examine = Effect.fn("Doctor.examine")(function* (
     yield* examineClock(settings, urls, seen),
     // A daemon judges it by itself.
     ...(daemon === undefined ? [yield* examineDisk(settings)] : []),
+    ...(yield* examineReplaced(settings)),
     ...(facts === undefined
       ? []
       : [

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { userInfo } from "node:os"
 import { Context, Effect, Either } from "effect"
 
@@ -9,9 +10,15 @@ export const untilStopped = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Ef
     })
   )
 
-/** Path of the configuration: the one that is given, else `TILLD_CONFIG`, else config/tilld.toml in the working folder. */
+/** In the working folder, and a service's: the first that is there. */
+const usualPaths = ["config/tilld.toml", "/etc/tilld/tilld.toml"]
+
+/** Path of the configuration: the one that is given, else `TILLD_CONFIG`, else the usual one. */
 export const configPathOf = (given: string | undefined): Effect.Effect<string, never, Invocation> =>
-  Effect.map(Invocation, ({ env }) => given ?? (env.TILLD_CONFIG || "config/tilld.toml"))
+  Effect.map(
+    Invocation,
+    ({ env }) => given ?? (env.TILLD_CONFIG || (usualPaths.find((path) => existsSync(path)) ?? "config/tilld.toml"))
+  )
 
 /** The environment that the process was started with. Tests and the sandbox provide their own. */
 export class Invocation extends Context.Tag("tilld/Control/Invocation")<

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { Clock, Effect, Either } from "effect"
+import { certificatesIn } from "../Settings/load.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
@@ -9,7 +10,7 @@ const day = 86_400_000
 const soon = 30
 /** Findings for each certificate of a PEM text, at `now`. */
 export const examinePem = (file: string, pem: string, now: number): ReadonlyArray<Finding> => {
-  const texts = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
+  const texts = certificatesIn(pem)
   const name = "certificates"
   const remedy = `put its successor into ${file}, and reload tilld: webhooks to receivers below it fail otherwise`
   if (texts.length === 0) return [fail(name, `${file} has no certificate in PEM`, "correct webhooks.extra_ca_file")]

@@ -1,5 +1,5 @@
-import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs"
-import { dirname, join, resolve } from "node:path"
+import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs"
+import { basename, dirname, join, resolve } from "node:path"
 import { Clock, Duration, Effect, Either, Redacted } from "effect"
 import { type HttpClient, makeHttpClient } from "../lib/httpClient.ts"
 import { blindJump, type Mark, markFile, readMark, unitFolder } from "../Payments/addresses/IndexMark.ts"
@@ -93,6 +93,16 @@ export const examineDisk = ({ database: { path } }: SettingsShape) =>
     const remedy = "free some space or move database.path: with a full disk no payment is taken"
     if (free < noSpace) return fail("disk", finding, remedy)
     return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)
+  })
+
+/** The databases that restores have replaced: nothing removes them, and each holds what its database held. */
+export const examineReplaced = ({ database: { path } }: SettingsShape) =>
+  Effect.sync((): ReadonlyArray<Finding> => {
+    const folder = dirname(path)
+    const names = existsSync(folder) ? readdirSync(folder) : []
+    const kept = names.filter((name) => name.startsWith(`${basename(path)}.before-restore-`))
+    const remedy = "remove them once nothing of them is missed"
+    return kept.length === 0 ? [] : [warn("former databases", `${folder} has ${kept.join(", ")}`, remedy)]
   })
 
 /** The file that the unit passes as the key, as docs/install.md has it: beside the configuration. */

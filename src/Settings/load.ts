@@ -1,4 +1,5 @@
-import { accessSync, constants } from "node:fs"
+import { X509Certificate } from "node:crypto"
+import { readFileSync } from "node:fs"
 import { dirname, resolve } from "node:path"
 import { Effect, Either, ParseResult, Schema, SchemaAST } from "effect"
 import { chainNames, chainTraits, modes, type Network, networkKey } from "../Domain/Chain.ts"
@@ -274,23 +275,31 @@ const baseOf =
   (key) =>
     overrides.some((override) => isUnder(key, override.path)) ? resolve() : resolve(dirname(file))
 
+/** The certificates in a PEM text, unread. */
+export const certificatesIn = (pem: string): ReadonlyArray<string> =>
+  pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? []
+
+/** Whether receivers can be trusted by a certificate: it is an authority's, or a receiver's that has signed itself. */
+const isAuthority = (text: string): boolean => {
+  const certificate = new X509Certificate(text)
+  return certificate.ca || certificate.checkIssued(certificate)
+}
+
 const caFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
   const path = ["webhooks", "extra_ca_file"]
   const file = at(tree, path)
   if (typeof file !== "string" || file === "") return []
   const folder = base(path)
-  return Either.match(
-    Either.try(() => accessSync(resolve(folder, file), constants.R_OK)),
-    {
-      onLeft: () => [
-        {
-          path,
-          message: `names a file that cannot be read, seen from ${folder}; give a PEM file with the extra certificates`
-        }
-      ],
-      onRight: () => []
-    }
-  )
+  const of = (what: string) => [{ path, message: `names a file ${what}; give a PEM file with the extra certificates` }]
+  const text = Either.try(() => readFileSync(resolve(folder, file), "utf8"))
+  if (Either.isLeft(text)) return of(`that cannot be read, seen from ${folder}`)
+  const found = certificatesIn(text.right)
+  if (found.length === 0) return of("without a certificate in PEM")
+  const areTrusted = Either.try(() => found.every(isAuthority))
+  if (Either.isLeft(areTrusted)) return of("with a certificate that cannot be decoded")
+  return areTrusted.right
+    ? []
+    : of("with a certificate of a server, which is no authority: the one that signed it is needed")
 }
 
 /** Paths that must not be in the folder of the database, with the reason. */

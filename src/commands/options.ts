@@ -26,7 +26,10 @@ export class UsageError extends Data.TaggedError("UsageError")<{ readonly messag
 
 /** Options of every command. @effect/cli accepts an option only at the command that declares it. */
 export const common = {
-  config: fileOption("config", "The configuration; otherwise $TILLD_CONFIG, then ./config/tilld.toml"),
+  config: fileOption(
+    "config",
+    "The configuration; otherwise $TILLD_CONFIG, then ./config/tilld.toml, then /etc/tilld/tilld.toml"
+  ),
   json: Options.boolean("json").pipe(
     Options.withDescription("Print the result as one JSON value on standard output, and nothing else there")
   )

@@ -24,7 +24,6 @@ const usage = new Set([
   "Forbidden",
   "ChainDropped",
   "WalletInBothModes",
-  "ExtraCaUnusable",
   "ListenFailed",
   "PortInUse",
   "AnvilMissing",

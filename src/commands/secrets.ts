@@ -52,6 +52,11 @@ const rotate = Command.make(
     yield* print(text)
     if (done.rotated) {
       yield* complain("Replace the old key with it before you start tilld, which refuses the old one from now on.")
+      if (settings.alerts.url !== "") {
+        yield* complain(
+          "Messages to alerts.url are signed with another secret from then on: tilld alerts secret prints it."
+        )
+      }
     }
   })
 ).pipe(

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { examinePem } from "../../src/Doctor/certificates.ts"
 import { type DaemonStatus, examineDaemon, examineDown, mayOpen, withoutAnswer } from "../../src/Doctor/daemon.ts"
 import { type Finding, fail, type Status } from "../../src/Doctor/Finding.ts"
-import { examineDisk, examineMasterKey } from "../../src/Doctor/machine.ts"
+import { examineDisk, examineMasterKey, examineReplaced } from "../../src/Doctor/machine.ts"
 import { examinePermissions } from "../../src/Doctor/permissions.ts"
 import type { StoreFacts } from "../../src/Doctor/storeFacts.ts"
 import { examineTimes, examineUse } from "../../src/Doctor/storeFindings.ts"
@@ -86,6 +86,16 @@ clockTest("a size below a gigabyte is shown in megabytes", function* () {
   const path = yield* temporaryDatabase
   writeFileSync(path, Buffer.alloc(12_000_000))
   expect((yield* examineDisk(testSettings(path))).finding).toMatch(/; the database takes 12 MB$/)
+})
+
+clockTest("databases that were kept when a restore replaced them are named", function* () {
+  const path = yield* temporaryDatabase
+  const settings = testSettings(path)
+  expect(yield* examineReplaced(settings)).toEqual([])
+  writeFileSync(`${path}.before-restore-20260101T000000000Z`, "")
+  expect(yield* examineReplaced(settings)).toMatchObject([
+    { status: "warn", finding: expect.stringContaining(".before-restore-20260101T000000000Z") }
+  ])
 })
 
 it("the database is left alone while its daemon does not respond, or has lost its files", () => {

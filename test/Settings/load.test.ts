@@ -1,8 +1,10 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import { basename, join, relative, resolve } from "node:path"
+import { rootCertificates } from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Redacted } from "effect"
 import { modes } from "../../src/Domain/Chain.ts"
+import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { localTokens } from "../../src/Sandbox/LocalChain.ts"
 import { markFolderOf } from "../../src/Settings/indexMarkFolder.ts"
 import { knownBlocks } from "../../src/Settings/knownBlocks.ts"
@@ -129,6 +131,24 @@ ${id}
   })
 })
 
+liveTest("a CA file without a certificate of an authority is refused", function* () {
+  const ca = join(yield* temporaryFolder, "ca.pem")
+  const text = `${small}[webhooks]\nextra_ca_file = "${ca}"\n`
+  const { certificate, issue } = yield* makeAuthority
+  const server = (yield* issue(["shop.example"])).certificate
+  for (const [pem, what] of [
+    ["not a certificate", "without a certificate in PEM"],
+    ["-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "that cannot be decoded"],
+    [`${certificate}\n${server}`, "which is no authority"]
+  ] as const) {
+    writeFileSync(ca, pem)
+    expect((yield* Effect.flip(loadText(text))).message).toContain(`webhooks.extra_ca_file: names a file`)
+    expect((yield* Effect.flip(loadText(text))).message).toContain(what)
+  }
+  writeFileSync(ca, certificate)
+  expect((yield* loadText(text)).webhooks.extraCaFile).toBe(ca)
+})
+
 describe("a relative path", () => {
   const files = `${small}[database]\npath = "data/tilld.db"\n[webhooks]\nextra_ca_file = "ca.pem"\n[control]\nread_socket = "run/read.sock"\n`
 
@@ -137,7 +157,7 @@ describe("a relative path", () => {
     writeFileSync(join(folder, "tilld.toml"), files)
     const missing = yield* Effect.flip(load({ path: join(folder, "tilld.toml"), env: {} }))
     expect(missing.message).toContain(`webhooks.extra_ca_file: names a file that cannot be read, seen from ${folder};`)
-    writeFileSync(join(folder, "ca.pem"), "")
+    writeFileSync(join(folder, "ca.pem"), rootCertificates[0] ?? "")
     for (const path of [join(folder, "tilld.toml"), relative("", join(folder, "tilld.toml"))]) {
       const settings = yield* load({ path, env: {} })
       expect(settings.database.path).toBe(join(folder, "data/tilld.db"))
@@ -149,10 +169,12 @@ describe("a relative path", () => {
   liveTest("in the environment is relative to the working folder", function* () {
     const folder = yield* temporaryFolder
     writeFileSync(join(folder, "tilld.toml"), files)
-    const env = { TILLD_DATABASE__PATH: "data/other.db", TILLD_WEBHOOKS__EXTRA_CA_FILE: "package.json" }
+    writeFileSync(join(folder, "other.pem"), rootCertificates[0] ?? "")
+    const ca = relative("", join(folder, "other.pem"))
+    const env = { TILLD_DATABASE__PATH: "data/other.db", TILLD_WEBHOOKS__EXTRA_CA_FILE: ca }
     const settings = yield* load({ path: join(folder, "tilld.toml"), env })
     expect(settings.database.path).toBe(resolve("data/other.db"))
-    expect(settings.webhooks.extraCaFile).toBe(resolve("package.json"))
+    expect(settings.webhooks.extraCaFile).toBe(join(folder, "other.pem"))
   })
 
   liveTest("is not made from an empty value or a default", function* () {

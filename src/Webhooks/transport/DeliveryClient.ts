@@ -4,7 +4,7 @@
  * The dispatcher and test sends call it.
  */
 import type { IncomingMessage } from "node:http"
-import { Context, Data, Effect, Either, Layer } from "effect"
+import { Context, Effect, Either, Layer } from "effect"
 import { makeHttpClient, type RequestFailed, userAgent } from "../../lib/httpClient.ts"
 import { Settings } from "../../Settings.ts"
 import { TargetGuard } from "./TargetGuard.ts"
@@ -49,9 +49,6 @@ export interface AttemptOutcome {
   /** It needed a connection of its own, which costs this process far more than a request over a kept one. */
   readonly isNewConnection?: boolean
 }
-
-/** `webhooks.extra_ca_file` contains no usable certificate. */
-export class ExtraCaUnusable extends Data.TaggedError("ExtraCaUnusable")<{ readonly message: string }> {}
 
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: "connection refused",
@@ -122,10 +119,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
     Effect.gen(function* () {
       const guard = yield* TargetGuard
       const { extraCaFile } = (yield* Settings).webhooks
-      const client = yield* Effect.catchAllDefect(makeHttpClient(keepAlive, extraCaFile), (cause) => {
-        const message = `webhooks.extra_ca_file ${extraCaFile} cannot be used: give a PEM file with certificates (${cause})`
-        return new ExtraCaUnusable({ message })
-      })
+      const client = yield* makeHttpClient(keepAlive, extraCaFile)
 
       const post = (request: DeliveryRequest) =>
         Effect.suspend((): Effect.Effect<AttemptOutcome> => {

@@ -187,13 +187,6 @@ clockTest("the deadline includes the name look-up", function* () {
   expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
 })
 
-liveTest("an unusable extra CA file is named in the error", function* () {
-  const caFile = join(yield* temporaryFolder, "ca.pem")
-  writeFileSync(caFile, "not a certificate")
-  const error = yield* Effect.flip(clientWith(caFile))
-  expect(error.message).toContain(caFile)
-})
-
 clockTest("a connection is used for five minutes: then the name is resolved again", function* () {
   const post = yield* numbering()
   expect(yield* post).toBe("1")
