@@ -26,8 +26,6 @@ import type { KnownBlock } from "../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
 
-/** Blocks that a provider's head may lag behind the highest one. */
-const usualLag = 5
 /** Milliseconds that a fast provider takes at most. */
 const usualLatency = 1_000
 /** Reads of the head; their median is the latency. */
@@ -238,19 +236,6 @@ const examineProvider = Effect.fn("Doctor.provider")(
     )
 )
 
-const lagFindings = (key: string, seen: ReadonlyArray<Seen>): ReadonlyArray<Finding> => {
-  const newest = Math.max(...seen.map(({ head }) => head.number))
-  return seen
-    .filter(({ head }) => newest - head.number > usualLag)
-    .map(({ client, head }) =>
-      warn(
-        `${key} ${client.host} lag`,
-        `its head is ${newest - head.number} blocks behind another provider's`,
-        "it still syncs, or a balancer sends to a node that does: use another one if it stays so"
-      )
-    )
-}
-
 /** Providers with another block than the others below the depth of any reorg, or each of two. */
 const branchFindings = Effect.fn("Doctor.branches")(function* (chain: ChainSettings, seen: ReadonlyArray<Seen>) {
   const number = deepBlock(chain.confirmations, Math.min(...seen.map(({ head }) => head.number)))
@@ -302,7 +287,6 @@ export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: 
     usable,
     findings: [
       ...found.flatMap(({ findings }) => findings),
-      ...lagFindings(key, usable),
       ...(yield* branchFindings(chain, usable)),
       ...countFindings(key, usable.length)
     ]
