@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs"
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -227,6 +227,25 @@ describe("the documentation", () => {
     expect(run(back)).toMatch(/is restored from[\s\S]*1 open in the backup[\s\S]*Start tilld now/)
     const again = yield* serve(daemon.home, daemon.key)
     expect((yield* again.payment(order)).status).toBe("pending")
+  })
+
+  liveTest("its commands that fetch Node unpack the archive of this release if the digest is right", function* () {
+    const site = yield* temporaryFolder
+    const here = join(yield* temporaryFolder, "local")
+    mkdirSync(here)
+    const archive = "node-v24.9.0-linux-x64.tar.xz"
+    const sum = `sha256sum ${archive} | tee SHASUMS256.txt | sed s/linux/darwin/ > others; cat others >> SHASUMS256.txt`
+    bash(`mkdir -p made/bin; touch made/bin/node; tar -cJf ${archive} made; ${sum}`, {}, site)
+    const [script = "", ...more] = blocks("docs/install.md", "sh")
+    expect(more).toEqual([])
+    const run = () =>
+      bash(`curl() { cp "${site}/\${2##*/}" .; }\n${script.replace("/usr/local", here)}`, {}, dirname(here))
+    expect(run()).toBe(`${archive}: OK\n`)
+    expect(existsSync(join(here, "bin/node"))).toBe(true)
+    rmSync(join(here, "bin"), { recursive: true })
+    writeFileSync(join(site, "SHASUMS256.txt"), readFileSync(join(site, "SHASUMS256.txt"), "utf8").replace(/^../, "00"))
+    expect(run).toThrow()
+    expect(existsSync(join(here, "bin"))).toBe(false)
   })
 
   liveTest("its client examples work unchanged where only tilld is installed", function* () {

@@ -5,7 +5,9 @@ import { delimiter, join } from "node:path"
 /** Programs by the Debian package that has them. A machine that tests each change has these. */
 const required = {
   bash: "bash",
+  caddy: "caddy",
   curl: "curl",
+  nginx: "nginx",
   openssl: "openssl",
   perl: "perl",
   python3: "python3",
