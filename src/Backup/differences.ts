@@ -1,6 +1,8 @@
 /** What to look at after a restore: how much the former database has that the backup lacks, and what is open. */
 import Database from "better-sqlite3"
 import { Effect } from "effect"
+import type { ChainName, Mode } from "../Domain/Chain.ts"
+import type { PaymentCurrency } from "../Domain/Currency.ts"
 import { deadlineSql } from "../Domain/Payment.ts"
 import { iso } from "../lib/moment.ts"
 import type { Db } from "../Sql.ts"
@@ -38,6 +40,23 @@ const compared = {
 /** How much of each the database in place has and the backup lacks. */
 export type Differences = { readonly [What in keyof typeof compared]: number }
 
+/** A payment that has got money, and that the backup lacks. `decimals`: of its token, as `Payment` has it. */
+interface LostMoney {
+  readonly payment: string
+  readonly merchantRef: string
+  readonly chain: ChainName
+  readonly mode: Mode
+  readonly address: string
+  readonly amount: string
+  readonly currency: PaymentCurrency
+  readonly decimals: number | null
+}
+
+/** The newest, as many as a person reads. Each becomes an exception, which names the address but no order. */
+const lostMoney = `SELECT a.id AS payment, a.merchant_ref AS merchantRef, a.chain, a.mode, a.address, a.received AS amount, a.currency,
+    (SELECT decimals FROM main.tokens WHERE id = a.token) AS decimals
+  ${missing("payments", "id")} AND a.received <> '0' ORDER BY a.sequence DESC LIMIT 100`
+
 /** Compares the database in place with the backup; both are complete, and neither is changed. */
 export const differencesOf = (inPlace: string, backup: string) =>
   onDisk(`${inPlace} could not be compared with the backup`, () => {
@@ -45,7 +64,10 @@ export const differencesOf = (inPlace: string, backup: string) =>
     try {
       database.prepare("ATTACH ? AS backup").run(backup)
       const count = (sql: string) => database.prepare(`SELECT count(*) ${sql}`).pluck().get()
-      return Object.fromEntries(Object.entries(compared).map(([what, sql]) => [what, count(sql)])) as Differences
+      return {
+        lost: Object.fromEntries(Object.entries(compared).map(([what, sql]) => [what, count(sql)])) as Differences,
+        lostMoney: database.prepare<[], LostMoney>(lostMoney).all()
+      }
     } finally {
       database.close()
     }

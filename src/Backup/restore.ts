@@ -260,7 +260,7 @@ export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOp
     })
   }
   const isSame = inPlace.is === "database" && inPlace.facts.installation === facts.installation
-  const lost = isSame ? yield* differencesOf(path, copy) : null
+  const differences = isSame ? yield* differencesOf(path, copy) : { lost: null, lostMoney: [] }
   const { now, ...found } = yield* prepare(options, copy, facts, inPlace)
   yield* dress(copy, path)
   const kept = `${path}.before-restore-${iso(now).replace(/[-:.]/g, "")}`
@@ -280,7 +280,7 @@ export const restore = Effect.fn("Backup.restore")(function* (options: RestoreOp
     overruled: against,
     kept: inPlace.is === "missing" ? null : kept,
     ...found,
-    lost
+    ...differences
   }
 }, Effect.scoped)
 export type Restored = Effect.Effect.Success<ReturnType<typeof restore>>

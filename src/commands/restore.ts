@@ -2,6 +2,8 @@ import { Args, Command, Options } from "@effect/cli"
 import { Duration, Effect, Option } from "effect"
 import type { Restored } from "../Backup/restore.ts"
 import { Invocation } from "../Control/Invocation.ts"
+import { networkKey } from "../Domain/Chain.ts"
+import { decimalsOf, formatAmount } from "../Domain/Currency.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
@@ -77,7 +79,24 @@ const undone: Readonly<Record<keyof NonNullable<Restored["lost"]>, string>> = {
   acts: "administrative acts: do again what still counts"
 }
 
-const known = (lost: NonNullable<Restored["lost"]>, { kept, newest }: Restored) => {
+/** Exceptions do not name the orders that this money was for: the backup lacks them. */
+const paid = ({ lostMoney }: Restored): ReadonlyArray<string> =>
+  lostMoney.length === 0
+    ? []
+    : [
+        "Decide on the money of these orders, at most the newest 100: the backup lacks their payments, so that it becomes exceptions",
+        "without their names (tilld payments exceptions).",
+        table(
+          ["ORDER", "PAYMENT", "NETWORK", "ADDRESS", "RECEIVED"],
+          lostMoney.map(({ address, amount, currency, decimals, merchantRef, payment, ...network }) => [
+            ...[merchantRef, payment, networkKey(network), address],
+            formatAmount(amount, currency, decimals ?? decimalsOf[currency])
+          ])
+        )
+      ]
+
+const known = (lost: NonNullable<Restored["lost"]>, restored: Restored) => {
+  const { kept, newest } = restored
   const rows = Object.entries(undone).flatMap(([what, text]) => {
     const count = lost[what as keyof typeof lost]
     return count === 0 ? [] : [[`${count}`, text]]
@@ -86,6 +105,7 @@ const known = (lost: NonNullable<Restored["lost"]>, { kept, newest }: Restored) 
     ? "Undone: nothing that the former database has."
     : [
         `Undone, of what the former database has:\n${table(["COUNT", "WHAT"], rows)}`,
+        ...paid(restored),
         ...(lost.acts === 0
           ? []
           : [

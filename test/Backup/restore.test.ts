@@ -67,6 +67,7 @@ describe("tilld restore", () => {
       "UPDATE api_keys SET revoked_at = 9000 WHERE id = 'key_1'",
       ...[3, 4].flatMap((index) => paid(index)),
       "UPDATE payments SET status = 'detecting' WHERE id = 'pay_1'",
+      "UPDATE payments SET received = '1500000' WHERE id = 'pay_4'",
       "UPDATE wallets SET jump = 7",
       `INSERT INTO audit (at, via, who, act, detail) VALUES (9000, 'direct', 'ann', 'keys revoke', '{"id":"key_1"}')`
     )
@@ -86,6 +87,9 @@ describe("tilld restore", () => {
     expect(report).toMatch(/\n2 +payments created.*\n1 +payments with another status/)
     expect(report).toMatch(/\n1 +API keys revoked: THEY WORK AGAIN/)
     expect(report).not.toMatch(/invoices created|\n0 /)
+    expect(report).toMatch(
+      /\nDecide on the money .*\n.*\nORDER .*\norder 4 +pay_4 +base.test +0x4 +1.500000 USDC\nThe acts: /
+    )
     const [, file = "", sql = ""] = /sqlite3 (\S+) "(.*)"/.exec(report) ?? []
     expect(yield* query(file, sql)).toEqual([
       {
