@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { needs } from "../lib/needs.ts"
@@ -42,6 +42,30 @@ describe("the units of systemd", () => {
       .split("\n")
       .filter((line) => line.includes(copies) && !/Unknown key( name)? 'Restart(Steps|MaxDelaySec)'/.test(line))
     expect({ status, complaints }).toEqual({ status: 0, complaints: [] })
+  })
+
+  clockTest("start at boot after the last step of the drill, as after an installation", function* () {
+    const page = (name: string) => readFileSync(join(root, "docs", name), "utf8")
+    const steps = [/^10[.] `systemctl enable --now ([^`]+)`/m.exec(page("backup.md"))?.[1]]
+    const named = [...steps, /^`systemctl enable --now ([^`]+)`/m.exec(page("install.md"))?.[1]]
+    for (const enabled of named) {
+      const machine = join(yield* temporaryFolder, "etc/systemd/system")
+      mkdirSync(machine, { recursive: true })
+      for (const name of units) copyFileSync(join(folder, name), join(machine, name))
+      const { status, stderr } = spawnSync(
+        "systemctl",
+        [
+          "--root",
+          join(machine, "../../.."),
+          "enable",
+          ...(enabled ?? expect.fail("the page enables nothing")).split(" ")
+        ],
+        { encoding: "utf8" }
+      )
+      expect(status, stderr).toBe(0)
+      expect(readdirSync(join(machine, "multi-user.target.wants"))).toEqual(["tilld.service"])
+      expect(readdirSync(join(machine, "timers.target.wants"))).toEqual(["tilld-backup.timer", "tilld-doctor.timer"])
+    }
   })
 
   it.each(["tilld.service", "tilld-doctor.service", "tilld-backup.service"])("%s is reported when it fails", (name) => {
