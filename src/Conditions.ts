@@ -161,7 +161,10 @@ export const conditionsLayer = Layer.scoped(
           .seen.filter(({ goneSince }) => goneSince === undefined)
           .toSorted(byRank)
       ),
-      run: Effect.zipRight(Effect.all([rounds, publicUrl.run, files.run], { concurrency: 3, discard: true }), Effect.never)
+      run: Effect.zipRight(
+        Effect.all([rounds, publicUrl.run, files.run], { concurrency: 3, discard: true }),
+        Effect.never
+      )
     }
   })
 )

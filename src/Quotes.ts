@@ -22,7 +22,7 @@ import {
   type Token,
   tokenChains
 } from "./Domain/Currency.ts"
-import { newQuoteId, type QuoteId } from "./Domain/Ids.ts"
+import { newQuoteId } from "./Domain/Ids.ts"
 import { QuoteRefused } from "./Domain/Payment.ts"
 import type { CreateQuote, QuoteCurrency, QuoteObject } from "./Domain/Quote.ts"
 import { alternatives } from "./lib/annotations.ts"
@@ -227,191 +227,163 @@ export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | Qu
 const noSuchQuote =
   "There is no such quote in this account and mode: request one with POST /v1/quotes, and use its id at once."
 
-export class Quotes extends Context.Tag("tilld/Quotes")<
-  Quotes,
-  {
-    readonly create: (
-      owner: Owner,
-      request: CreateQuote,
-      alsoCommit?: CommitWith<QuoteObject>
-    ) => Effect.Effect<QuoteObject, QuoteError>
-    readonly get: (owner: Owner, id: string) => Effect.Effect<QuoteObject | undefined, StoreUnavailable>
-    /**
-     * What a price costs in a token on a chain, without fees: the payer pays all of it. `units`: the same in base units. Not
-     * stored before `keep`.
-     */
-    readonly priceIn: (
-      mode: Mode,
-      price: { readonly amount: string; readonly currency: PriceCurrency },
-      token: { readonly currency: PaymentCurrency; readonly chain: ChainName }
-    ) => Effect.Effect<{ readonly quote: QuoteObject; readonly units: bigint }, RateUnavailable>
-    /** What a transfer of a token costs its sender, a decimal in a fiat currency, rounded up. */
-    readonly feeOf: (
-      mode: Mode,
-      token: { readonly currency: PaymentCurrency; readonly chain: ChainName },
-      fiat: PriceCurrency
-    ) => Effect.Effect<string, RateUnavailable>
-    /** Stores a quote in the transaction of its payment, made at `now`, Unix milliseconds. */
-    readonly keep: (owner: Owner, quote: QuoteObject, now: number) => Effect.Effect<void, StoreUnavailable, Tx>
-    /**
-     * Checks that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: the quote is of
-     * this account and mode, unused and valid, and prices exactly what the payment asks for. The payment's row marks it as
-     * used.
-     */
-    readonly lock: (
-      owner: Owner,
-      quoteId: string,
-      payment: Priced,
-      now: number
-    ) => Effect.Effect<QuoteId, QuoteRefused | StoreUnavailable, Tx>
+const makeQuotes = Effect.gen(function* () {
+  const settings = yield* Settings
+  const writer = yield* Writer
+  const reader = yield* Reader
+  const chains = yield* Chains
+  const prices = yield* Prices
+
+  const priceOf = (currency: QuoteCurrency) => {
+    const { price, reason } = prices.of(currency)
+    return price === undefined
+      ? new RateUnavailable({ message: `No price of ${currency} can be given (${reason}): ask again later.` })
+      : Effect.succeed(price)
   }
->() {
-  static readonly layer = Layer.effect(
-    Quotes,
-    Effect.gen(function* () {
-      const settings = yield* Settings
-      const writer = yield* Writer
-      const reader = yield* Reader
-      const chains = yield* Chains
-      const prices = yield* Prices
 
-      const priceOf = (currency: QuoteCurrency) => {
-        const { price, reason } = prices.of(currency)
-        return price === undefined
-          ? new RateUnavailable({ message: `No price of ${currency} can be given (${reason}): ask again later.` })
-          : Effect.succeed(price)
-      }
+  /** In smallest units of the target currency. */
+  const networkFee = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote, chain: ChainName) {
+    const token = transferred(request)
+    if (token === undefined) return 0n
+    const gas = yield* chains.gas({ chain, mode })
+    if (gas === undefined) {
+      return yield* new RateUnavailable({ message: `No recent gas price of ${chain} is known: ask again later.` })
+    }
+    const wei = gas.price * transferGas(token, chain) + gas.l1Fee
+    const coin = nativeToken(chain)
+    if (wei > chainTraits[chain].mostGas) {
+      const message = `By the gas price of ${chain} a transfer costs ${formatUnits(wei, 18)} ${coin}, more than it can: ask again later.`
+      return yield* new RateUnavailable({ message })
+    }
+    const native = yield* priceOf(coin)
+    const target = yield* priceOf(request.toCurrency)
+    return networkFeeOf(wei, native, target, decimalsOf[request.toCurrency])
+  })
 
-      /** In smallest units of the target currency. */
-      const networkFee = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote, chain: ChainName) {
-        const token = transferred(request)
-        if (token === undefined) return 0n
-        const gas = yield* chains.gas({ chain, mode })
-        if (gas === undefined) {
-          return yield* new RateUnavailable({ message: `No recent gas price of ${chain} is known: ask again later.` })
-        }
-        const wei = gas.price * transferGas(token, chain) + gas.l1Fee
-        const coin = nativeToken(chain)
-        if (wei > chainTraits[chain].mostGas) {
-          const message = `By the gas price of ${chain} a transfer costs ${formatUnits(wei, 18)} ${coin}, more than it can: ask again later.`
-          return yield* new RateUnavailable({ message })
-        }
-        const native = yield* priceOf(coin)
-        const target = yield* priceOf(request.toCurrency)
-        return networkFeeOf(wei, native, target, decimalsOf[request.toCurrency])
-      })
+  const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
+    const { fromCurrency, toCurrency } = request
+    const isClosed = ({ accepting, tokens }: ChainSettings) =>
+      !accepting || tokens.some((one) => one.accepting === false && [fromCurrency, toCurrency].includes(one.symbol))
+    const watched = settings.chains
+      .filter((network) => network.mode === mode && !isClosed(network))
+      .map((network) => network.chain)
+    const off = offProblems(settings.rates.currencies, { fromCurrency, toCurrency })
+    const problems = [...off, ...termProblemsOf(request, watched)]
+    const chain = chainOf(request)
+    if (problems.length > 0 || chain === undefined) return yield* new QuoteImpossible({ problems })
+    const rate = rateOf(yield* priceOf(request.fromCurrency), yield* priceOf(request.toCurrency))
+    const decimals = decimalsOf[request.toCurrency]
+    const gross = grossOf(Option.getOrThrow(BigDecimal.fromString(request.amount)), rate, decimals)
+    const service = serviceFeeOf(gross, settings.quotes.serviceFeeBps)
+    const network = yield* networkFee(mode, request, chain)
+    const inUnits = (amount: bigint) => formatUnits(amount, decimals)
+    const fees = { network: inUnits(network), service: inUnits(service) }
+    if (gross <= service + network) return yield* new AmountTooSmall({ gross: inUnits(gross), fees })
+    return {
+      fromCurrency: request.fromCurrency,
+      toCurrency: request.toCurrency,
+      fromAmount: request.amount,
+      toAmount: inUnits(gross - service - network),
+      chargeAmount: inUnits(gross),
+      rate: formatUnits(rate.value, rate.scale),
+      chain,
+      fees
+    }
+  })
 
-      const price = Effect.fnUntraced(function* (mode: Mode, request: CreateQuote) {
-        const { fromCurrency, toCurrency } = request
-        const isClosed = ({ accepting, tokens }: ChainSettings) =>
-          !accepting || tokens.some((one) => one.accepting === false && [fromCurrency, toCurrency].includes(one.symbol))
-        const watched = settings.chains
-          .filter((network) => network.mode === mode && !isClosed(network))
-          .map((network) => network.chain)
-        const off = offProblems(settings.rates.currencies, { fromCurrency, toCurrency })
-        const problems = [...off, ...termProblemsOf(request, watched)]
-        const chain = chainOf(request)
-        if (problems.length > 0 || chain === undefined) return yield* new QuoteImpossible({ problems })
-        const rate = rateOf(yield* priceOf(request.fromCurrency), yield* priceOf(request.toCurrency))
-        const decimals = decimalsOf[request.toCurrency]
-        const gross = grossOf(Option.getOrThrow(BigDecimal.fromString(request.amount)), rate, decimals)
-        const service = serviceFeeOf(gross, settings.quotes.serviceFeeBps)
-        const network = yield* networkFee(mode, request, chain)
-        const inUnits = (amount: bigint) => formatUnits(amount, decimals)
-        const fees = { network: inUnits(network), service: inUnits(service) }
-        if (gross <= service + network) return yield* new AmountTooSmall({ gross: inUnits(gross), fees })
-        return {
-          fromCurrency: request.fromCurrency,
-          toCurrency: request.toCurrency,
-          fromAmount: request.amount,
-          toAmount: inUnits(gross - service - network),
-          chargeAmount: inUnits(gross),
-          rate: formatUnits(rate.value, rate.scale),
-          chain,
-          fees
-        }
-      })
+  const create = Effect.fn("Quotes.create")(function* (
+    owner: Owner,
+    request: CreateQuote,
+    alsoCommit?: CommitWith<QuoteObject>
+  ) {
+    const { fees, ...priced } = yield* price(owner.mode, request)
+    const now = yield* Clock.currentTimeMillis
+    const validUntil = now + validityMillis
+    const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
+    const insert = Repo.insert(owner, quote, now, validUntil)
+    const stored = alsoCommit === undefined ? insert : Effect.zipRight(insert, alsoCommit(quote))
+    yield* writer.write(Effect.zipRight(keepWithin(owner, settings.accounts.quotaBytes), stored))
+    return quote
+  })
 
-      const create = Effect.fn("Quotes.create")(function* (
-        owner: Owner,
-        request: CreateQuote,
-        alsoCommit?: CommitWith<QuoteObject>
-      ) {
-        const { fees, ...priced } = yield* price(owner.mode, request)
-        const now = yield* Clock.currentTimeMillis
-        const validUntil = now + validityMillis
-        const quote: QuoteObject = { id: newQuoteId(), ...priced, validUntil: iso(validUntil), fees }
-        const insert = Repo.insert(owner, quote, now, validUntil)
-        const stored = alsoCommit === undefined ? insert : Effect.zipRight(insert, alsoCommit(quote))
-        yield* writer.write(Effect.zipRight(keepWithin(owner, settings.accounts.quotaBytes), stored))
-        return quote
-      })
+  const decimalsOn = (mode: Mode, chain: ChainName, currency: PaymentCurrency): number => {
+    const network = settings.chains.find((candidate) => candidate.chain === chain && candidate.mode === mode)
+    return network?.tokens.find((token) => token.symbol === currency)?.decimals ?? decimalsOf[currency]
+  }
 
-      const decimalsOn = (mode: Mode, chain: ChainName, currency: PaymentCurrency): number => {
-        const network = settings.chains.find((candidate) => candidate.chain === chain && candidate.mode === mode)
-        return network?.tokens.find((token) => token.symbol === currency)?.decimals ?? decimalsOf[currency]
-      }
+  /**
+   * The rate of a price. A stablecoin is one unit of its own currency while its price is within the tolerance of that, and
+   * where no source has one; not where sources contradict each other.
+   */
+  const rateIn = Effect.fnUntraced(function* (fiat: PriceCurrency, token: PaymentCurrency) {
+    const { fresh, price } = prices.of(token)
+    const par = BigDecimal.make(1n, 0)
+    if (fiat === "USD" && stablecoins.has(token)) {
+      const difference = price === undefined ? undefined : BigDecimal.abs(BigDecimal.subtract(price, par))
+      const isNear =
+        difference === undefined ? fresh.length === 0 : !BigDecimal.greaterThan(difference, toleranceOf(token))
+      if (isNear) return par
+    }
+    return rateOf(yield* priceOf(fiat), yield* priceOf(token))
+  })
 
-      /**
-       * The rate of a price. A stablecoin is one unit of its own currency while its price is within the tolerance of that, and
-       * where no source has one; not where sources contradict each other.
-       */
-      const rateIn = Effect.fnUntraced(function* (fiat: PriceCurrency, token: PaymentCurrency) {
-        const { fresh, price } = prices.of(token)
-        const par = BigDecimal.make(1n, 0)
-        if (fiat === "USD" && stablecoins.has(token)) {
-          const difference = price === undefined ? undefined : BigDecimal.abs(BigDecimal.subtract(price, par))
-          const isNear =
-            difference === undefined ? fresh.length === 0 : !BigDecimal.greaterThan(difference, toleranceOf(token))
-          if (isNear) return par
-        }
-        return rateOf(yield* priceOf(fiat), yield* priceOf(token))
-      })
+  /**
+   * What a price costs in a token on a chain, without fees: the payer pays all of it. `units`: the same in base units. Not
+   * stored before `keep`.
+   */
+  const priceIn = Effect.fnUntraced(function* (
+    mode: Mode,
+    { amount, currency: fiat }: { readonly amount: string; readonly currency: PriceCurrency },
+    { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName }
+  ) {
+    const rate = yield* rateIn(fiat, currency)
+    const decimals = decimalsOn(mode, chain, currency)
+    const units = grossOf(BigDecimal.unsafeFromString(amount), rate, decimals)
+    if (units === 0n)
+      return yield* new RateUnavailable({ message: `${amount} ${fiat} is less than a unit of ${currency}` })
+    const charge = formatUnits(units, decimals)
+    const quote: QuoteObject = {
+      ...{ id: newQuoteId(), fromCurrency: fiat, toCurrency: currency, fromAmount: amount, toAmount: charge },
+      ...{ chargeAmount: charge, rate: formatUnits(rate.value, rate.scale), chain },
+      validUntil: iso((yield* Clock.currentTimeMillis) + validityMillis),
+      fees: { network: "0", service: "0" }
+    }
+    return { quote, units }
+  })
 
-      const priceIn = Effect.fnUntraced(function* (
-        mode: Mode,
-        { amount, currency: fiat }: { readonly amount: string; readonly currency: PriceCurrency },
-        { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName }
-      ) {
-        const rate = yield* rateIn(fiat, currency)
-        const decimals = decimalsOn(mode, chain, currency)
-        const units = grossOf(BigDecimal.unsafeFromString(amount), rate, decimals)
-        if (units === 0n)
-          return yield* new RateUnavailable({ message: `${amount} ${fiat} is less than a unit of ${currency}` })
-        const charge = formatUnits(units, decimals)
-        const quote: QuoteObject = {
-          ...{ id: newQuoteId(), fromCurrency: fiat, toCurrency: currency, fromAmount: amount, toAmount: charge },
-          ...{ chargeAmount: charge, rate: formatUnits(rate.value, rate.scale), chain },
-          validUntil: iso((yield* Clock.currentTimeMillis) + validityMillis),
-          fees: { network: "0", service: "0" }
-        }
-        return { quote, units }
-      })
+  /** What a transfer of a token costs its sender, a decimal in a fiat currency, rounded up. */
+  const feeOf = (
+    mode: Mode,
+    { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName },
+    fiat: PriceCurrency
+  ) =>
+    Effect.map(networkFee(mode, { fromCurrency: currency, toCurrency: fiat, amount: "1" }, chain), (fee) =>
+      formatUnits(fee, decimalsOf[fiat])
+    )
 
-      const feeOf = (
-        mode: Mode,
-        { chain, currency }: { readonly currency: PaymentCurrency; readonly chain: ChainName },
-        fiat: PriceCurrency
-      ) =>
-        Effect.map(networkFee(mode, { fromCurrency: currency, toCurrency: fiat, amount: "1" }, chain), (fee) =>
-          formatUnits(fee, decimalsOf[fiat])
-        )
+  /**
+   * Checks that `payment`, made at `now` (Unix milliseconds) in the same transaction, may use the quote: the quote is of
+   * this account and mode, unused and valid, and prices exactly what the payment asks for. The payment's row marks it as
+   * used.
+   */
+  const lock = Effect.fnUntraced(function* (owner: Owner, quoteId: string, payment: Priced, now: number) {
+    const stored = yield* Repo.byOwner(yield* Tx, owner, quoteId)
+    if (stored === undefined) {
+      return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: noSuchQuote })
+    }
+    const decimals = (currency: PaymentCurrency) => decimalsOn(owner.mode, payment.chain, currency)
+    const refusal = quoteRefusalOf(stored, payment, decimals, now)
+    return refusal === undefined ? stored.id : yield* refusal
+  })
 
-      const lock = Effect.fnUntraced(function* (owner: Owner, quoteId: string, payment: Priced, now: number) {
-        const stored = yield* Repo.byOwner(yield* Tx, owner, quoteId)
-        if (stored === undefined) {
-          return yield* new QuoteRefused({ code: "QUOTE_NOT_FOUND", message: noSuchQuote })
-        }
-        const decimals = (currency: PaymentCurrency) => decimalsOn(owner.mode, payment.chain, currency)
-        const refusal = quoteRefusalOf(stored, payment, decimals, now)
-        return refusal === undefined ? stored.id : yield* refusal
-      })
+  return {
+    ...{ create, lock, priceIn, feeOf },
+    /** Stores a quote in the transaction of its payment, made at `now`, Unix milliseconds. */
+    keep: (owner: Owner, quote: QuoteObject, now: number) => Repo.insert(owner, quote, now, now + validityMillis),
+    get: (owner: Owner, id: string) => Effect.map(Repo.byOwner(reader, owner, id), (one) => one?.quote)
+  }
+})
 
-      return {
-        ...{ create, lock, priceIn, feeOf },
-        keep: (owner, quote, now) => Repo.insert(owner, quote, now, now + validityMillis),
-        get: (owner, id) => Effect.map(Repo.byOwner(reader, owner, id), (one) => one?.quote)
-      }
-    })
-  )
+export class Quotes extends Context.Tag("tilld/Quotes")<Quotes, Effect.Effect.Success<typeof makeQuotes>>() {
+  static readonly layer = Layer.effect(Quotes, makeQuotes)
 }

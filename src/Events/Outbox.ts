@@ -4,10 +4,9 @@
  * deliveries, in the transaction that stores the change. An event is therefore never lost and never reports what was rolled
  * back. Called by `Payments.create` and `storeTransitions`; the event streams listen here.
  */
-import { Context, Effect, Layer, Queue, type Scope } from "effect"
+import { Context, Effect, Layer, Queue } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import {
-  type AccountedPayment,
   isPluginEventKind,
   type PaymentEventKind,
   type ShownExceptions,
@@ -23,7 +22,7 @@ import type { Payment } from "../Domain/Payment.ts"
 import { type Refund, refundObject } from "../Domain/Refund.ts"
 import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
-import { type StoreUnavailable, Tx } from "../Sql.ts"
+import { Tx } from "../Sql.ts"
 import { type EventRef, enqueue, targetsFor } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
 import { type PluginEvent, PluginEvents } from "./PluginEvents.ts"
@@ -41,122 +40,98 @@ export interface EventExtras extends ShownExceptions {
 
 const nothing: EventExtras = { exceptions: [], more: false }
 
-export class Outbox extends Context.Tag("tilld/Events/Outbox")<
-  Outbox,
-  {
-    /**
-     * Stores an event with the state that `payment` has now, and its deliveries. `at` in Unix milliseconds. Gives the payment
-     * as the event shows it.
-     *
-     * @param kind that of the payment's status unless given
-     */
-    readonly publish: (
-      payment: Payment,
-      at: number,
-      kind?: PaymentEventKind,
-      extras?: EventExtras
-    ) => Effect.Effect<AccountedPayment, StoreUnavailable, Tx>
-    /** The same of the status that an invoice has now. */
-    readonly publishInvoice: (of: InvoiceWithPayments, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
-    /** Stores an event for the endpoints of shop plugins that take it, with its deliveries; where none does, nothing. */
-    readonly publishPlugin: (event: PluginEvent, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
-    /** The same of everything that plugins are to be told of an invoice since the last call. */
-    readonly tellPlugins: (invoice: InvoiceId, at: number) => Effect.Effect<void, StoreUnavailable, Tx>
-    /**
-     * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment or invoice, have
-     * been committed.
-     */
-    readonly listen: (to: Owner | PaymentId | InvoiceId) => Effect.Effect<Effect.Effect<void>, never, Scope.Scope>
+const makeOutbox = Effect.gen(function* () {
+  const { ring } = yield* DeliveryBell
+  const settings = yield* Settings
+  const plugins = yield* PluginEvents
+  const listeners = makeListeners()
+
+  /** Stores an event and its deliveries. */
+  const store = Effect.fnUntraced(function* (
+    event: EventRef,
+    body: object,
+    webhookUrl: string | undefined,
+    at: number
+  ) {
+    const tx = yield* Tx
+    const { account, id, kind, mode, paymentId } = event
+    const targets = yield* targetsFor(event, webhookUrl)
+    if (targets.length === 0 && isPluginEventKind(kind)) return
+    yield* tx.run(
+      "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+      [id, account, mode, paymentId, kind, JSON.stringify(body), at]
+    )
+    listeners.changed(event)
+    tx.afterCommit(listeners.wake)
+    yield* enqueue(targets, event, at)
+    if (targets.length > 0) yield* ring
+  })
+
+  /** The same of a payment's or an invoice's. */
+  const storeOf = (
+    { account, id, mode }: Owner & { readonly id: PaymentId | InvoiceId },
+    event: WebhookEvent | InvoiceEvent,
+    webhookUrl: string | undefined,
+    at: number
+  ) =>
+    store({ id: EventId.make(event.id, true), account, mode, paymentId: id, kind: event.event }, event, webhookUrl, at)
+
+  /**
+   * Stores an event with the state that `payment` has now, and its deliveries. `at` in Unix milliseconds. Gives the payment
+   * as the event shows it.
+   *
+   * @param kind that of the payment's status unless given
+   */
+  const publish = Effect.fnUntraced(function* (
+    payment: Payment,
+    at: number,
+    kind: PaymentEventKind = statusEventOf(payment.status),
+    extras: EventExtras = nothing
+  ) {
+    const { exception, isDecision, refund } = extras
+    const [about] = exception === undefined ? [] : toExceptionObject(exception)
+    const id =
+      exception !== undefined
+        ? eventId(payment.id, `${kind} ${exception.id}`, exception.revision, saidOf(exception))
+        : refund !== undefined
+          ? eventId(payment.id, `${kind} ${refund.id}`, 0, refund.txHash)
+          : eventId(payment.id, kind, yield* ordinalOf(payment, kind), isDecision ? decisionOf(payment) : undefined)
+    const data = withExceptions(paymentObject(payment, settings), extras)
+    const event: WebhookEvent = {
+      id,
+      event: kind,
+      createdAt: at === payment.createdAt ? data.createdAt : iso(at),
+      data,
+      ...(about === undefined ? {} : { exception: about }),
+      ...(refund === undefined ? {} : { refund: refundObject(refund) })
+    }
+    yield* storeOf(payment, event, payment.webhookUrl, at)
+    return data
+  })
+
+  /** The same of the status that an invoice has now. */
+  const publishInvoice = (of: InvoiceWithPayments, at: number) => {
+    const { changes, id, status } = of.invoice
+    const kind = invoiceEventOf(status)
+    const data = invoiceObject(of, settings)
+    const event: InvoiceEvent = { id: eventId(id, kind, changes), event: kind, createdAt: iso(at), data }
+    return storeOf(of.invoice, event, undefined, at)
   }
->() {
-  static readonly layer = Layer.effect(
-    Outbox,
-    Effect.gen(function* () {
-      const { ring } = yield* DeliveryBell
-      const settings = yield* Settings
-      const plugins = yield* PluginEvents
-      const listeners = makeListeners()
 
-      /** Stores an event and its deliveries. */
-      const store = Effect.fnUntraced(function* (
-        event: EventRef,
-        body: object,
-        webhookUrl: string | undefined,
-        at: number
-      ) {
-        const tx = yield* Tx
-        const { account, id, kind, mode, paymentId } = event
-        const targets = yield* targetsFor(event, webhookUrl)
-        if (targets.length === 0 && isPluginEventKind(kind)) return
-        yield* tx.run(
-          "INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-          [id, account, mode, paymentId, kind, JSON.stringify(body), at]
-        )
-        listeners.changed(event)
-        tx.afterCommit(listeners.wake)
-        yield* enqueue(targets, event, at)
-        if (targets.length > 0) yield* ring
-      })
+  /** Stores an event for the endpoints of shop plugins that take it, with its deliveries; where none does, nothing. */
+  const publishPlugin = ({ body, invoice, ...event }: PluginEvent, at: number) =>
+    store({ ...event, paymentId: invoice }, body, undefined, at)
 
-      /** The same of a payment's or an invoice's. */
-      const storeOf = (
-        { account, id, mode }: Owner & { readonly id: PaymentId | InvoiceId },
-        event: WebhookEvent | InvoiceEvent,
-        webhookUrl: string | undefined,
-        at: number
-      ) =>
-        store(
-          { id: EventId.make(event.id, true), account, mode, paymentId: id, kind: event.event },
-          event,
-          webhookUrl,
-          at
-        )
+  /** The same of everything that plugins are to be told of an invoice since the last call. */
+  const tellPlugins = Effect.fnUntraced(function* (invoice: InvoiceId, at: number) {
+    for (const event of yield* plugins.due(invoice, at)) yield* publishPlugin(event, at)
+  })
 
-      const publish = Effect.fnUntraced(function* (
-        payment: Payment,
-        at: number,
-        kind: PaymentEventKind = statusEventOf(payment.status),
-        extras: EventExtras = nothing
-      ) {
-        const { exception, isDecision, refund } = extras
-        const [about] = exception === undefined ? [] : toExceptionObject(exception)
-        const id =
-          exception !== undefined
-            ? eventId(payment.id, `${kind} ${exception.id}`, exception.revision, saidOf(exception))
-            : refund !== undefined
-              ? eventId(payment.id, `${kind} ${refund.id}`, 0, refund.txHash)
-              : eventId(payment.id, kind, yield* ordinalOf(payment, kind), isDecision ? decisionOf(payment) : undefined)
-        const data = withExceptions(paymentObject(payment, settings), extras)
-        const event: WebhookEvent = {
-          id,
-          event: kind,
-          createdAt: at === payment.createdAt ? data.createdAt : iso(at),
-          data,
-          ...(about === undefined ? {} : { exception: about }),
-          ...(refund === undefined ? {} : { refund: refundObject(refund) })
-        }
-        yield* storeOf(payment, event, payment.webhookUrl, at)
-        return data
-      })
+  return { publish, publishInvoice, publishPlugin, tellPlugins, listen: listeners.listen }
+})
 
-      const publishInvoice = (of: InvoiceWithPayments, at: number) => {
-        const { changes, id, status } = of.invoice
-        const kind = invoiceEventOf(status)
-        const data = invoiceObject(of, settings)
-        const event: InvoiceEvent = { id: eventId(id, kind, changes), event: kind, createdAt: iso(at), data }
-        return storeOf(of.invoice, event, undefined, at)
-      }
-
-      const publishPlugin = ({ body, invoice, ...event }: PluginEvent, at: number) =>
-        store({ ...event, paymentId: invoice }, body, undefined, at)
-
-      const tellPlugins = Effect.fnUntraced(function* (invoice: InvoiceId, at: number) {
-        for (const event of yield* plugins.due(invoice, at)) yield* publishPlugin(event, at)
-      })
-
-      return { publish, publishInvoice, publishPlugin, tellPlugins, listen: listeners.listen }
-    })
-  )
+export class Outbox extends Context.Tag("tilld/Events/Outbox")<Outbox, Effect.Effect.Success<typeof makeOutbox>>() {
+  static readonly layer = Layer.effect(Outbox, makeOutbox)
 }
 
 // What events say of decisions, without their times, which differ after a restore.
@@ -195,6 +170,10 @@ const makeListeners = () => {
       for (const name of changed) for (const bell of bells.get(name) ?? []) bell.unsafeOffer(undefined)
       changed.clear()
     },
+    /**
+     * Listens until the scope closes. The inner effect waits until further events of the owner, or of the one payment or
+     * invoice, have been committed.
+     */
     listen: (to: Owner | PaymentId | InvoiceId) => {
       const name = nameOf(to)
       const bell = Effect.acquireRelease(

@@ -90,6 +90,7 @@ export const makePrices = Effect.fnUntraced(function* (
   const cached = new Map<QuoteCurrency, PriceStatus>()
   let cachedAt = Number.NEGATIVE_INFINITY
 
+  /** The price with its sources, or the reason why there is none. */
   const of = (symbol: QuoteCurrency): PriceStatus => {
     if (symbol === "USD") return dollar
     const now = clock.unsafeCurrentTimeMillis()
@@ -115,33 +116,25 @@ export const makePrices = Effect.fnUntraced(function* (
       Effect.annotateLogs({ service: "prices" })
     )
 
-  return Prices.of({
+  return {
     of,
-    usd: (symbol) => of(symbol).price,
-    reported: () => all.flatMap(({ reported }) => [...reported.values()]),
+    /** Above zero; undefined while no price is fresh, or while sources contradict each other. */
+    usd: (symbol: QuoteCurrency) => of(symbol).price,
+    /** The last price that each source reported of each currency, however old. */
+    reported: (): ReadonlyArray<SourcePrice> => all.flatMap(({ reported }) => [...reported.values()]),
+    /** The price, or why there is none, of every currency that is on, but USD. */
     status: () => wanted.map(of),
+    /** Reads every source once. */
     refresh: Effect.forEach(all, read, { concurrency: "unbounded", discard: true }),
+    /** Reads every source periodically until it is interrupted. A source that fails does not delay the others. */
     run: Effect.zipRight(Effect.forEach(all, follow, { concurrency: "unbounded", discard: true }), Effect.never)
-  })
+  }
 })
 
 /** What one unit of a currency is worth in USD. */
 export class Prices extends Context.Tag("tilld/Quotes/Prices")<
   Prices,
-  {
-    /** Above zero; undefined while no price is fresh, or while sources contradict each other. */
-    readonly usd: (symbol: QuoteCurrency) => BigDecimal.BigDecimal | undefined
-    /** The price with its sources, or the reason why there is none. */
-    readonly of: (symbol: QuoteCurrency) => PriceStatus
-    /** The same of every currency that is on, but USD. */
-    readonly status: () => ReadonlyArray<PriceStatus>
-    /** The last price that each source reported of each currency, however old. */
-    readonly reported: () => ReadonlyArray<SourcePrice>
-    /** Reads every source once. */
-    readonly refresh: Effect.Effect<void>
-    /** Reads every source periodically until it is interrupted. A source that fails does not delay the others. */
-    readonly run: Effect.Effect<never>
-  }
+  Effect.Effect.Success<ReturnType<typeof makePrices>>
 >() {
   /** The sources of the configuration. */
   static readonly layer = Layer.scoped(
