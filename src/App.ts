@@ -25,8 +25,7 @@ import { Quotes } from "./Quotes.ts"
 import { Secrets } from "./Secrets.ts"
 import { MasterKey, Settings, type SettingsShape, type SettingsSource } from "./Settings.ts"
 import * as Sql from "./Sql.ts"
-import { isJournal } from "./Telemetry/journal.ts"
-import * as Telemetry from "./Telemetry/logging.ts"
+import { exportLayer, isJournal, loggingLayer } from "./Telemetry/logging.ts"
 import { Metrics } from "./Telemetry/Metrics.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
@@ -72,6 +71,6 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
     Layer.provideMerge(Layer.mergeAll(Metrics.layer, Workers.layer, RefundBell.layer)),
-    Layer.provide(Telemetry.exportLayer(settings.telemetry)),
-    Layer.provide(Telemetry.loggingLayer(settings.log, isJournal(env)))
+    Layer.provide(exportLayer(settings.telemetry)),
+    Layer.provide(loggingLayer(settings.log, isJournal(env)))
   )

@@ -24,7 +24,6 @@ import type { PageRoom } from "./Pages.ts"
 import { countOpen } from "./Payments/ExceptionsRepo.ts"
 import { refusedInFrame } from "./Portal/answers.tsx"
 import { ActLimit, csrfTokenOf, Desk, formLimits, hasCsrfToken, isSameOrigin, makeDesk } from "./Portal/Desk.ts"
-import { namedIn } from "./Portal/fields.ts"
 import { asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { doneTexts, type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
@@ -39,7 +38,7 @@ import {
   signInRoute,
   toSignIn
 } from "./Portal/signInPages.tsx"
-import { mayAs, mostInBadge, ProofNeeded, type Role, type Viewer } from "./Portal/Viewer.ts"
+import { mayAs, mostInBadge, namedIn, ProofNeeded, type Role, type Viewer } from "./Portal/Viewer.ts"
 import { Settings, type SettingsShape } from "./Settings.ts"
 import { type Db, Reader, type Writer } from "./Sql.ts"
 import { countSince } from "./Webhooks/queue/DeliveryLogRepo.ts"

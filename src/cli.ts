@@ -2,8 +2,8 @@ import { writeSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Cause, Effect, Exit } from "effect"
 import { runCommand } from "./commands/runCommand.ts"
-import { isJournal } from "./Telemetry/journal.ts"
 import { consoleOn, LogSink } from "./Telemetry/LogSink.ts"
+import { isJournal } from "./Telemetry/logging.ts"
 
 const standardError = new LogSink((bytes) => writeSync(2, bytes))
 

@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Data, Effect, HashMap, Option } from "effect"
-import { makeLoginLink } from "./Auth/loginOperation.ts"
+import { makeLoginLink } from "./Auth/keyOperations.ts"
 import { claimTransaction, rescanBlocks } from "./Chains/repairOperations.ts"
 import { showAlertSecret, testAlert } from "./Conditions/operations.ts"
 import { Invocation } from "./Control/Invocation.ts"

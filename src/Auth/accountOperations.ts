@@ -25,8 +25,7 @@ import {
   pageFields,
   rateField
 } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { operation } from "../Operations/operation.ts"
+import { operation, withFlag } from "../Operations/operation.ts"
 import { Secrets } from "../Secrets.ts"
 import { hdWallet, walletIdentity } from "../Settings/hdWallet.ts"
 import { keyInValue } from "../Settings/keyMaterial.ts"

@@ -1,4 +1,4 @@
-/** Operations on API keys, for operators and for admins of an account. */
+/** Operations on API keys, for operators and for admins of an account; and the link that signs a person in. */
 import { Duration, Effect, Redacted, Schema } from "effect"
 import { KeyEnded, KeyExists, LimitRefused, QuotaExceeded, TooMany, UnknownAccount } from "../Domain/Account.ts"
 import {
@@ -12,13 +12,15 @@ import {
   permissions
 } from "../Domain/ApiKey.ts"
 import { Mode } from "../Domain/Chain.ts"
-import { ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
+import { AccountId, ApiKeyId, newApiKeyId } from "../Domain/Ids.ts"
+import { Role } from "../Domain/Person.ts"
 import { PluginPermission, pluginPermissions, storeIdOf } from "../Domain/Plugin.ts"
 import { must } from "../lib/annotations.ts"
 import { IpRange } from "../lib/IpRange.ts"
 import { Moment } from "../lib/moment.ts"
 import {
   AccountField,
+  accountRule,
   durationUpTo,
   GivenName,
   ModeField,
@@ -30,10 +32,10 @@ import {
   pageFields,
   rateField
 } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { type Caller, operation } from "../Operations/operation.ts"
+import { type Caller, operation, withFlag } from "../Operations/operation.ts"
 import { Settings } from "../Settings.ts"
 import { Keys, type MadeKey } from "./Keys.ts"
+import { linkPath, makeLink } from "./loginLinks.ts"
 
 const Key = Schema.Struct({
   id: Schema.String,
@@ -271,5 +273,56 @@ export const revokeKey = operation({
   run: Effect.fnUntraced(function* ({ id }) {
     const keys = yield* Keys
     return keyView(yield* orUnknown(id, yield* keys.revoke(id)))
+  })
+})
+
+/** `portal.enabled` is false: a link would lead nowhere. */
+export class PortalDisabled extends Schema.TaggedError<PortalDisabled>()("PortalDisabled", {
+  message: Schema.String
+}) {}
+
+/** Without an account an operator's, otherwise an admin's, unless the role says more. */
+const roleOf = ({ account, role = account === undefined ? "operator" : "admin" }: Holder) => role
+
+interface Holder {
+  readonly account?: AccountId
+  readonly role?: Role
+}
+
+export const makeLoginLink = operation({
+  name: "login",
+  summary:
+    "Print a one-time link that signs a person in to the portal. The same name, role and account are the same person",
+  input: {
+    account: withFlag(maybe(must(accountRule, AccountId)), {
+      about: "The account that the person administers or views; without it the person is an operator",
+      value: "ID"
+    }),
+    role: withFlag(maybe(Role), {
+      about: "operator: all accounts, chains and people; admin: one account; viewer: reads one account"
+    }),
+    name: withFlag(GivenName, {
+      about: `What the person is called, up to ${nameLength} characters`,
+      value: "TEXT",
+      isOptional: true
+    })
+  },
+  check: (holder) => {
+    if ((holder.account === undefined) === (roleOf(holder) === "operator")) return undefined
+    return holder.account === undefined
+      ? "Say of which account: only an operator belongs to none"
+      : "An operator belongs to no account: leave out the account, or the role"
+  },
+  output: Schema.Struct({ url: Schema.String }),
+  refusals: [UnknownAccount, TooMany, PortalDisabled],
+  audit: ({ name, ...holder }) => ({ name, role: roleOf(holder), account: holder.account }),
+  run: Effect.fnUntraced(function* ({ name, ...holder }, _, note) {
+    const { portal, server } = yield* Settings
+    if (!portal.enabled) {
+      return yield* new PortalDisabled({ message: "The portal is off: set portal.enabled to true, and reload tilld" })
+    }
+    const who = { name, role: roleOf(holder), account: holder.account }
+    const { token } = yield* makeLink(who, ({ id }) => note({ person: id }))
+    return { url: server.publicUrl + linkPath(token) }
   })
 })

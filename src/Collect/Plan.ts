@@ -5,12 +5,17 @@
 
 import { createHash } from "node:crypto"
 import { wordlist } from "@scure/bip39/wordlists/english"
-import { Schema } from "effect"
+import { Data, Schema } from "effect"
 import { isAddress, maxUint256 } from "viem"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { exceptionIdForm, RefundId } from "../Domain/Ids.ts"
 import { maybe, must } from "../lib/annotations.ts"
 import { canonicalJson } from "../lib/Json.ts"
+
+/** A collection cannot be planned, signed or sent as it is: nothing was done. The message says why, and what to do. */
+export class CollectRefused extends Data.TaggedError("CollectRefused")<{ readonly message: string }> {}
+
+export const collectRefusal = (message: string) => new CollectRefused({ message })
 
 const integer = (least: number, most: number) =>
   Schema.Int.pipe(Schema.between(least, most)).annotations({

@@ -11,10 +11,8 @@ import {
   serializeTransaction
 } from "viem"
 import { must } from "../lib/annotations.ts"
-import { type Signature, typedData } from "./authorization.ts"
-import { collectRefusal } from "./CollectRefused.ts"
-import { digestOf, isWhole, Plan } from "./Plan.ts"
-import { authorizationsOf, plannedTransactions, type Unsent } from "./transactions.ts"
+import { collectRefusal, digestOf, isWhole, Plan } from "./Plan.ts"
+import { authorizationsOf, plannedTransactions, type Signature, typedData, type Unsent } from "./transactions.ts"
 
 const Raw = Schema.String.pipe(Schema.pattern(/^0x[0-9a-f]+$/))
 

@@ -1,20 +1,29 @@
-/** What may move: the balances of addresses, or exceptions that go back, without what a rule or the chain itself refuses. */
-import { Array as Arr, type BigDecimal, Effect, Either, Option } from "effect"
+/**
+ * What there is to collect: the receiving addresses with a balance. And what may move: these balances, or exceptions that go
+ * back, without what a rule or the chain itself refuses.
+ */
+import { Array as Arr, BigDecimal, Effect, Either, Option } from "effect"
 import { formatUnits } from "viem"
 import { type Asset, assetsOf, holdingKey, readHoldings } from "../Chains/balances/holdings.ts"
 import { type ChainAccess, reading, readingBy } from "../Chains/providers/chainAccess.ts"
-import { sendBatch } from "../Chains/rpc/methods.ts"
+import { getL1Fee, sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPricedHead } from "../Chains/rpc/sendingMethods.ts"
-import { chainTraits } from "../Domain/Chain.ts"
-import { nativeToken } from "../Domain/Currency.ts"
+import { chainTraits, type Network } from "../Domain/Chain.ts"
+import { decimalText, nativeToken } from "../Domain/Currency.ts"
 import type { RefundId } from "../Domain/Ids.ts"
-import type { PriceOf } from "../Domain/Quote.ts"
+import { type PriceOf, usdOf, usdText } from "../Domain/Quote.ts"
 import { quantityText } from "../lib/quantities.ts"
-import { awaitedText, byAddress, heldAt, type ReceivedPayment } from "../Payments/addresses/receivedPayment.ts"
+import {
+  awaitedText,
+  byAddress,
+  heldAt,
+  type ReceivedPayment,
+  receivingPath
+} from "../Payments/addresses/receivedPayment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
-import { collectRefusal } from "./CollectRefused.ts"
-import type { LeftOut } from "./Plan.ts"
+import { readTip, singleBytes } from "./fees.ts"
+import { collectRefusal, type LeftOut } from "./Plan.ts"
 import { gasOfEach, type PossibleTransfer, refusalsOf } from "./simulation.ts"
 
 /** A refund that a plan pays: of an open exception, or one that was noted for a receiver. */
@@ -210,4 +219,72 @@ export const simulate = Effect.fnUntraced(function* (
     return decided({ ...candidate, gas: Either.getOrElse(estimate, () => 0n) }, why)
   })
   return { ...separate(all), seesFees }
+})
+
+/** Gas of a transfer of coin, and of a token's with what brings its gas or carries it out. */
+const usualGas = { coin: 21_000n, token: 90_000n }
+
+/** A balance of a receiving address. */
+export interface UnsweptRow extends Network {
+  readonly account: string
+  /** Undefined where the wallet's key does not tell its account. */
+  readonly path: string | undefined
+  readonly address: string
+  readonly payments: ReadonlyArray<string>
+  readonly currency: string
+  /** Base units. */
+  readonly amount: string
+  /** With the decimals of the currency. */
+  readonly decimal: string
+  /** Undefined where no price is known. */
+  readonly usd: string | undefined
+  /** What collecting it costs at present, about; undefined where no price is known. */
+  readonly gasUsd: string | undefined
+  /** Whether it is worth more than that; undefined where that is not known. */
+  readonly worthwhile: boolean | undefined
+  /** Why a plan leaves it out. */
+  readonly waitsFor: keyof typeof awaitedText | undefined
+}
+
+/** The balances of a chain's receiving addresses that are worth `minUsd` at least, or whose price is not known. */
+export const readUnswept = Effect.fn("Collect.readUnswept")(function* (
+  access: ChainAccess,
+  received: ReadonlyArray<ReceivedPayment>,
+  price: PriceOf,
+  minUsd: BigDecimal.BigDecimal
+) {
+  const addresses = byAddress(received)
+  if (addresses.length === 0) return []
+  const { chain, mode } = access.chain
+  const assets = assetsOf(access.chain)
+  const { dataFee, head, holdings, tip } = yield* reading(access, (client) =>
+    Effect.gen(function* () {
+      const [head] = yield* sendBatch(client, [getPricedHead])
+      const [dataFee] = chainTraits[chain].hasL1Fee ? yield* sendBatch(client, [getL1Fee(singleBytes)]) : [0n]
+      const tip = yield* readTip(client, head.baseFee)
+      const all = addresses.map(([{ address }]) => address)
+      return { dataFee, head, tip, holdings: yield* readHoldings(client, assets, all, head) }
+    })
+  )
+  const coin = { symbol: nativeToken(chain), decimals: 18 }
+  const costOf = ({ contract }: Asset) =>
+    usdOf(price, coin, (contract === undefined ? usualGas.coin : usualGas.token) * (head.baseFee + tip) + dataFee)
+  return addresses.flatMap((all) => {
+    const [first] = all
+    return assets.flatMap((asset) => {
+      const amount = holdings.get(holdingKey(asset.symbol, first.address)) ?? 0n
+      const usd = usdOf(price, asset, amount)
+      if (amount === 0n || (usd && BigDecimal.lessThan(usd, minUsd))) return []
+      const gas = costOf(asset)
+      const held = heldAt(all, asset.symbol)
+      const row: UnsweptRow = {
+        ...{ chain, mode, account: first.account, path: receivingPath(first), address: first.address },
+        ...{ payments: all.map(({ payment }) => payment), currency: asset.symbol, amount: `${amount}` },
+        ...{ decimal: decimalText(`${amount}`, asset.decimals) ?? "", usd: usdText(usd), gasUsd: usdText(gas) },
+        worthwhile: usd && gas && BigDecimal.greaterThan(usd, gas),
+        waitsFor: held && held.amount >= amount ? held.is : undefined
+      }
+      return [row]
+    })
+  })
 })

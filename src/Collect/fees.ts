@@ -5,8 +5,7 @@ import { getGasPrice, sendBatch } from "../Chains/rpc/methods.ts"
 import type { RpcClient } from "../Chains/rpc/Rpc.ts"
 import { getPriorityFee } from "../Chains/rpc/sendingMethods.ts"
 import type { ChainName } from "../Domain/Chain.ts"
-import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
-import type { Plan } from "./Plan.ts"
+import { type CollectRefused, collectRefusal, type Plan } from "./Plan.ts"
 
 /**
  * A step is a quarter above the one before: nodes replace a transaction by one that offers a tenth more at least

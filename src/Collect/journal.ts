@@ -15,7 +15,7 @@ import {
 } from "node:fs"
 import { Clock, Effect, Schema } from "effect"
 import { acquire } from "../Sql/InstanceLock.ts"
-import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
+import { type CollectRefused, collectRefusal } from "./Plan.ts"
 import { SweepResult } from "./reconcile.ts"
 
 const Entry = Schema.Union(

@@ -15,8 +15,6 @@ import { usdOf, usdText } from "../Domain/Quote.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { byAddress, heldAt } from "../Payments/addresses/receivedPayment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
-import { authorizationNonce, isUsed, usedView } from "./authorization.ts"
-import { collectRefusal } from "./CollectRefused.ts"
 import {
   type Candidate,
   choose,
@@ -31,6 +29,7 @@ import {
 } from "./candidates.ts"
 import { batchBytes, feeSteps, readTip, sanestTip, singleBytes, withDataMargin } from "./fees.ts"
 import {
+  collectRefusal,
   digested,
   type LeftOut,
   mostApart,
@@ -45,7 +44,7 @@ import {
 import { planProblem } from "./planChecks.ts"
 import { authorizationOf, gasOfEach } from "./simulation.ts"
 import { readUsed } from "./standing.ts"
-import { costOf, mostInBatch, sponsorNeeds } from "./transactions.ts"
+import { authorizationNonce, costOf, isUsed, mostInBatch, sponsorNeeds, usedView } from "./transactions.ts"
 
 /** Seconds for which authorizations are good: time to sign where there is no network. */
 const authorizedFor = 24 * 3600

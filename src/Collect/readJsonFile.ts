@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs"
 import { Effect, ParseResult, Schema } from "effect"
 import { shownLine } from "../lib/text.ts"
-import { type CollectRefused, collectRefusal } from "./CollectRefused.ts"
+import { type CollectRefused, collectRefusal } from "./Plan.ts"
 
 const mostBytes = 100_000_000
 

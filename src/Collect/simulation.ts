@@ -15,9 +15,9 @@ import {
 import { transferIn } from "../Chains/rpc/tokenTransfer.ts"
 import { isSameAddress } from "../Domain/Address.ts"
 import { shownLine } from "../lib/text.ts"
-import { type Authorization, authorizationViews, authorizedCall, domainOf, typedData } from "./authorization.ts"
 import type { PlannedToken } from "./Plan.ts"
 import { signatureOf } from "./Signed.ts"
+import { type Authorization, authorizationViews, authorizedCall, domainOf, typedData } from "./transactions.ts"
 
 /** Transfers that are simulated or estimated in one request. */
 const atOnce = 50

@@ -13,12 +13,10 @@ import { isSameAddress } from "../Domain/Address.ts"
 import type { BlockRef } from "../Domain/Receipt.ts"
 import { iso } from "../lib/moment.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
-import { isUsed, usedView } from "./authorization.ts"
-import { collectRefusal } from "./CollectRefused.ts"
 import { gwei } from "./fees.ts"
-import type { Plan } from "./Plan.ts"
+import { collectRefusal, type Plan } from "./Plan.ts"
 import type { Ready } from "./Signed.ts"
-import { authorizationsOf, mostOf } from "./transactions.ts"
+import { authorizationsOf, isUsed, mostOf, usedView } from "./transactions.ts"
 
 const getMined = receiptReader("transactionHash", "blockHash", "blockNumber")
 

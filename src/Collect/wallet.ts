@@ -10,12 +10,17 @@ import { checkOutput, writeOutput } from "../Backup/files.ts"
 import { iso } from "../lib/moment.ts"
 import { parseChallenge, proofMessage, proofOf } from "../Payments/addresses/walletProof.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
-import { collectRefusal } from "./CollectRefused.ts"
-import { withAccountKey } from "./keys.ts"
-import { makeKeystore } from "./keystore.ts"
 import { goOffline } from "./offline.ts"
-import { readSeed, type SeedSource } from "./seed.ts"
-import { askAtTerminal, clearScreen, showAtTerminal } from "./terminal.ts"
+import { collectRefusal } from "./Plan.ts"
+import {
+  askAtTerminal,
+  clearScreen,
+  makeKeystore,
+  readSeed,
+  type SeedSource,
+  showAtTerminal,
+  withAccountKey
+} from "./seed.ts"
 
 /** Addresses that are shown to be compared with another wallet's. */
 const shownAddresses = 3

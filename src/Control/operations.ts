@@ -1,8 +1,7 @@
 /** All operations: what the control sockets serve. */
 import type { Effect } from "effect"
 import { changeAccount, createAccount, listAccounts } from "../Auth/accountOperations.ts"
-import { changeKey, createKey, listKeys, revokeKey, rollKey } from "../Auth/keyOperations.ts"
-import { makeLoginLink } from "../Auth/loginOperation.ts"
+import { changeKey, createKey, listKeys, makeLoginLink, revokeKey, rollKey } from "../Auth/keyOperations.ts"
 import { changeShop, showShop } from "../Auth/shopOperations.ts"
 import { showLedger } from "../Books/ledgerOperation.ts"
 import { claimTransaction, listTokens, rescanBlocks } from "../Chains/repairOperations.ts"

@@ -3,7 +3,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import type { readStatus } from "../Conditions/operations.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
-import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/fileDescriptors.ts"
+import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/host.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
 /** The daemon's own report, through its socket. */

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { DeliveryObject } from "../Domain/DeliveryObject.ts"
 import type { AccountedPayment, EventKind, PaymentEventKind, WebhookEvent } from "../Domain/Event.ts"
-import type { ExceptionObject } from "../Domain/ExceptionObject.ts"
+import type { ExceptionObject } from "../Domain/Exception.ts"
 import {
   type InvoiceEvent,
   InvoiceEventKind,

@@ -1,5 +1,4 @@
 /**
-/**
  * The transactional outbox: stores the event of each payment's or invoice's new state, and of each exception's, with its webhook
  * deliveries, in the transaction that stores the change. An event is therefore never lost and never reports what was rolled
  * back. Called by `Payments.create` and `storeTransitions`; the event streams listen here.
@@ -9,24 +8,46 @@ import type { Owner } from "../Domain/Account.ts"
 import {
   isPluginEventKind,
   type PaymentEventKind,
+  type PluginEventKind,
   type ShownExceptions,
   statusEventOf,
   type WebhookEvent,
   withExceptions
 } from "../Domain/Event.ts"
-import type { PaymentException } from "../Domain/Exception.ts"
-import { toExceptionObject } from "../Domain/ExceptionObject.ts"
+import { type PaymentException, toExceptionObject } from "../Domain/Exception.ts"
 import { EventId, eventId, type InvoiceId, type PaymentId } from "../Domain/Ids.ts"
 import { type InvoiceEvent, type InvoiceWithPayments, invoiceEventOf } from "../Domain/Invoice.ts"
 import type { Payment } from "../Domain/Payment.ts"
 import { type Refund, refundObject } from "../Domain/Refund.ts"
 import { iso } from "../lib/moment.ts"
 import { Settings } from "../Settings.ts"
-import { Tx } from "../Sql.ts"
+import { type Db, type StoreUnavailable, Tx } from "../Sql.ts"
 import { type EventRef, enqueue, targetsFor } from "../Webhooks/queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "../Webhooks/queue/DeliveryBell.ts"
-import { type PluginEvent, PluginEvents } from "./PluginEvents.ts"
 import { invoiceObject, paymentObject } from "./paymentObject.ts"
+
+/** An event for the endpoints of shop plugins. */
+export interface PluginEvent extends Owner {
+  readonly id: EventId
+  readonly invoice: InvoiceId
+  readonly kind: PluginEventKind
+  /** The webhook's body without what is of its delivery. At least one field. */
+  readonly body: object
+}
+
+/**
+ * What shop plugins are told of an invoice that they made: `src/Greenfield` says what. By default nothing: an installation without
+ * plugins has no such messages.
+ */
+export class PluginEvents extends Context.Reference<PluginEvents>()("tilld/Events/PluginEvents", {
+  defaultValue: () => ({
+    /** Notes the state of an invoice, and gives what is to be told of it since the last call. `at` in Unix milliseconds. */
+    due: (_invoice: InvoiceId, _at: number): Effect.Effect<ReadonlyArray<PluginEvent>, StoreUnavailable, Tx> =>
+      Effect.succeed([]),
+    /** Invoices of which something may be due that no change of their payments shows: money that came too late is certain. */
+    awaited: (_db: Db): Effect.Effect<ReadonlyArray<InvoiceId>, StoreUnavailable> => Effect.succeed([])
+  })
+}) {}
 
 /** What an event contains in addition to the payment. */
 export interface EventExtras extends ShownExceptions {

@@ -1,20 +1,28 @@
 /** What an operator does with invoices: look at them, cancel one. */
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { mustExist } from "../Auth/accountOperations.ts"
 import { UnknownAccount } from "../Domain/Account.ts"
 import { Mode, modes } from "../Domain/Chain.ts"
-import { InvoiceNotOpen, InvoiceObject, InvoiceStatus, type InvoiceWithPayments } from "../Domain/Invoice.ts"
+import {
+  type Invoice,
+  InvoiceNotOpen,
+  InvoiceObject,
+  InvoiceStatus,
+  type InvoiceWithPayments,
+  notOpen
+} from "../Domain/Invoice.ts"
+import { isEnded } from "../Domain/Payment.ts"
+import { Outbox } from "../Events/Outbox.ts"
 import { invoiceObject } from "../Events/paymentObject.ts"
 import { alternatives, must } from "../lib/annotations.ts"
 import { defaultPageSize } from "../lib/parameters.ts"
 import { AccountField, maybe, NotFound, pageFields, SomeMode } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { operation } from "../Operations/operation.ts"
+import { operation, withFlag } from "../Operations/operation.ts"
+import { endCancelled } from "../Payments/cancellation.ts"
 import * as InvoicesRepo from "../Payments/InvoicesRepo.ts"
 import * as PaymentsRepo from "../Payments/PaymentsRepo.ts"
 import { Settings } from "../Settings.ts"
-import { Reader } from "../Sql/Db.ts"
-import { cancelInvoice } from "./cancelInvoice.ts"
+import { type CommitWith, type Db, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 
 const OperatorInvoice = Schema.Struct({ account: Schema.String, mode: Mode, ...InvoiceObject.fields })
 export type OperatorInvoice = typeof OperatorInvoice.Type
@@ -80,6 +88,42 @@ export const showInvoice = operation({
     if (invoice === undefined) return yield* noInvoice(id)
     return yield* view({ invoice, payments: yield* PaymentsRepo.ofInvoice(reader, invoice.id) })
   })
+})
+
+/**
+ * Cancels an invoice that is open or has money under way, with its open payment: money of that becomes an exception. A
+ * repetition changes nothing. Undefined where there is no invoice.
+ *
+ * @param find reads the invoice
+ * @param alsoCommit also commits, in the same transaction
+ */
+export const cancelInvoice = Effect.fn("Invoices.cancel")(function* (
+  find: (db: Db) => Effect.Effect<Invoice | undefined, StoreUnavailable>,
+  alsoCommit: CommitWith<InvoiceWithPayments> = () => Effect.void
+) {
+  const writer = yield* Writer
+  const outbox = yield* Outbox
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const tx = yield* Tx
+      const found = yield* find(tx)
+      if (found === undefined) return undefined
+      const { id, status } = found
+      if (status !== "open" && status !== "processing" && status !== "cancelled") return yield* notOpen(status)
+      const open = (yield* PaymentsRepo.ofInvoice(tx, id)).filter((payment) => !isEnded(payment.status))
+      for (const payment of open) yield* Effect.orDie(endCancelled(outbox, payment))
+      const left = (yield* InvoicesRepo.byId(tx, id)) ?? found
+      if (left.status !== "cancelled") {
+        yield* InvoicesRepo.setStatus(outbox, left, "cancelled", yield* Clock.currentTimeMillis)
+      }
+      const result = {
+        invoice: (yield* InvoicesRepo.byId(tx, id)) ?? left,
+        payments: yield* PaymentsRepo.ofInvoice(tx, id)
+      }
+      yield* alsoCommit(result)
+      return result
+    })
+  )
 })
 
 export const cancelOpenInvoice = operation({

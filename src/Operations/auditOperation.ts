@@ -5,8 +5,7 @@ import { Reader } from "../Sql/Db.ts"
 import * as AuditRepo from "./AuditRepo.ts"
 import { isClaimed } from "./auditLog.ts"
 import { limitField, MomentField, maybe, momentAt, NotFound } from "./inputFields.ts"
-import { withFlag } from "./inputText.ts"
-import { operation } from "./operation.ts"
+import { operation, withFlag } from "./operation.ts"
 
 /** A row of the audit log as operators see it. */
 const AuditedAct = Schema.Struct({

@@ -5,7 +5,7 @@ import { AccountId } from "../Domain/Ids.ts"
 import { maybe, must } from "../lib/annotations.ts"
 import { iso, parseMoment } from "../lib/moment.ts"
 import { parseDuration } from "../Settings/valueSchemas.ts"
-import { withFlag } from "./inputText.ts"
+import { withFlag } from "./operation.ts"
 
 export { maybe }
 

@@ -1,20 +1,85 @@
 /** Payments for operators: the view of one, and its history for `tilld payments show`. Times in Unix milliseconds. */
-import { Effect } from "effect"
-import type { EventKind } from "../Domain/Event.ts"
-import type { PaymentException } from "../Domain/Exception.ts"
-import { operatorException } from "../Domain/ExceptionObject.ts"
+
+import { Effect, Schema } from "effect"
+import { ChainName, Mode } from "../Domain/Chain.ts"
+import { OperatorDelivery } from "../Domain/DeliveryObject.ts"
+import { EventKind } from "../Domain/Event.ts"
+import { OperatorException, operatorException, type PaymentException } from "../Domain/Exception.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
-import type { Payment, PaymentStatus } from "../Domain/Payment.ts"
+import { type Payment, PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
 import { iso } from "../lib/moment.ts"
+import { maybe } from "../Operations/inputFields.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Reader } from "../Sql.ts"
 import { ofPayment as deliveriesOf, operatorDelivery } from "../Webhooks/queue/DeliveryLogRepo.ts"
 import * as Exceptions from "./ExceptionsRepo.ts"
 import { ofPayment } from "./ExceptionsRepo.ts"
-import type { DecisionView, OperatorPayment, Story } from "./operatorViews.ts"
 import * as Receipts from "./ReceiptsRepo.ts"
+
+export const OperatorPayment = Schema.Struct({ account: Schema.String, mode: Mode, ...PaymentObject.fields })
+export type OperatorPayment = typeof OperatorPayment.Type
+
+const ReceiptView = Schema.Struct({
+  chain: ChainName,
+  txHash: maybe(Schema.String),
+  position: Schema.String,
+  blockNumber: Schema.Number,
+  blockHash: Schema.String,
+  blockTime: Schema.String,
+  currency: Schema.String,
+  amount: Schema.String,
+  corroborated: Schema.Boolean,
+  deniedBy: maybe(Schema.String),
+  unverifiable: maybe(Schema.Literal(true)),
+  canonical: Schema.Boolean,
+  /** Why it does not count, where it is not canonical. */
+  uncounted: maybe(Schema.Literal("denied", "given_up", "orphaned"))
+})
+
+const uncountedTexts = {
+  denied: "two providers deny it",
+  given_up: "it was given up with tilld payments abandon, before a second provider had it",
+  orphaned: "a reorg orphaned it"
+} as const
+
+/** Why a receipt that is not canonical does not count. */
+export const whyUncounted = ({ uncounted }: Pick<typeof ReceiptView.Type, "uncounted">): string =>
+  uncountedTexts[uncounted ?? "orphaned"]
+
+/** Transfers that are too small to be credited, or more than are read one by one: a total, which decides nothing. */
+const TotalView = Schema.Struct({
+  chain: ChainName,
+  currency: Schema.String,
+  transfers: Schema.Number,
+  amount: Schema.String
+})
+
+/**
+ * The history of a payment. Each list is in the order of time, except the exceptions: the most urgent come first.
+ */
+export const Story = Schema.Struct({
+  payment: OperatorPayment,
+  /** The newest receipts, and the number of older ones. */
+  receipts: Schema.Array(ReceiptView),
+  olderReceipts: Schema.Number,
+  /** What came and is not among the receipts. */
+  totals: Schema.Array(TotalView),
+  exceptions: Schema.Array(OperatorException),
+  moreExceptions: Schema.Boolean,
+  transitions: Schema.Array(Schema.Struct({ from: PaymentStatus, to: PaymentStatus, at: Schema.String })),
+  events: Schema.Array(Schema.Struct({ id: Schema.String, kind: EventKind, createdAt: Schema.String })),
+  deliveries: Schema.Array(OperatorDelivery)
+})
+export type Story = typeof Story.Type
+
+/** A payment and its exceptions after a decision. `payment` is absent when the database has lost it. */
+export const DecisionView = Schema.Struct({
+  payment: maybe(OperatorPayment),
+  exceptions: Schema.Array(OperatorException)
+})
+export type DecisionView = typeof DecisionView.Type
 
 export const operatorPayment = (payment: Payment, terms: PaymentTerms): OperatorPayment => ({
   account: payment.account,
@@ -112,7 +177,7 @@ type ReceiptKey = Pick<Receipt, "chain" | "blockHash" | "address" | "position">
 
 const keyOf = ({ address, blockHash, chain, position }: ReceiptKey) => `${chain} ${blockHash} ${address} ${position}`
 
-// The audit log keeps every act. An abandoned chain drops what `dropUndecided` in OpenNeedsRepo.ts says, but not money
+// The audit log keeps every act. An abandoned chain drops what `dropUndecided` in openNeeds.ts says, but not money
 // that a reorg has moved into another block.
 const wasGivenUp = `corroborated = 0 AND tx_hash IS NOT NULL
   AND (gone.chain <> (SELECT chain FROM payments WHERE id = gone.payment_id)

@@ -17,15 +17,13 @@ import {
   pageFields,
   SomeMode
 } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { operation } from "../Operations/operation.ts"
+import { operation, withFlag } from "../Operations/operation.ts"
 import { Settings } from "../Settings.ts"
 import { Reader } from "../Sql/Db.ts"
 import { abandon, cancelPayment } from "./cancellation.ts"
-import { OperatorPayment, Story } from "./operatorViews.ts"
 import * as PaymentListRepo from "./PaymentListRepo.ts"
 import * as PaymentsRepo from "./PaymentsRepo.ts"
-import { operatorPayment, paymentHistoryOf } from "./paymentHistory.ts"
+import { OperatorPayment, operatorPayment, paymentHistoryOf, Story } from "./paymentHistory.ts"
 
 /** Several payments have that reference or transaction: `message` lists them. */
 export class SeveralPayments extends Schema.TaggedError<SeveralPayments>()("SeveralPayments", {

@@ -15,6 +15,8 @@ export class PortInUse extends Data.TaggedError("PortInUse")<{
   }
 }
 
+export const defaultSandboxConfig = "config/sandbox.toml"
+
 /** Base units, worth a few dollars each. */
 export const smallAmounts: Readonly<Record<PaymentCurrency, bigint>> = {
   ETH: 10n ** 16n,

@@ -19,8 +19,7 @@ import {
   pageFields,
   SomeMode
 } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { type Caller, operation } from "../Operations/operation.ts"
+import { type Caller, operation, withFlag } from "../Operations/operation.ts"
 import { Reader, Tx } from "../Sql/Db.ts"
 import { sendTest } from "./Dispatcher.ts"
 import type { Selection } from "./queue/DeliveryLogRepo.ts"

@@ -27,8 +27,7 @@ import {
   otherwise,
   SomeMode
 } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { operation } from "../Operations/operation.ts"
+import { operation, withFlag } from "../Operations/operation.ts"
 import { Reader } from "../Sql/Db.ts"
 import { Webhooks } from "../Webhooks.ts"
 import * as EndpointsRepo from "./queue/EndpointsRepo.ts"

@@ -6,8 +6,7 @@ import { defaultOverlapHours, longestOverlap } from "../Domain/ApiKey.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { Moment } from "../lib/moment.ts"
 import { AccountField, durationUpTo, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
-import { operation } from "../Operations/operation.ts"
+import { operation, withFlag } from "../Operations/operation.ts"
 import { defaultSecrets, type SecretPair, SigningKeys } from "./SigningKeys.ts"
 
 const Secret = Schema.Struct({

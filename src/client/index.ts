@@ -4,7 +4,7 @@
 
 import type { ClientOptions, TilldClient } from "./client.ts"
 import { makeClient } from "./make.ts"
-import { sleep } from "./time.ts"
+import { sleep } from "./transport.ts"
 
 export * from "./client.ts"
 export * from "./errors.ts"

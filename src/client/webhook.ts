@@ -1,8 +1,8 @@
 // The client runs in other people's programs, without Effect: the platform's own clock is all it has.
 // @effect-diagnostics globalDate:off
 
-import { parseObject } from "./answers.ts"
 import { WebhookTimestampError, WebhookVerificationError } from "./errors.ts"
+import { parseObject } from "./transport.ts"
 import type { InvoiceEvent, WebhookEvent } from "./types.ts"
 
 // What a request is signed with, as the platform's own crypto checks it.

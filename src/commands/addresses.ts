@@ -3,7 +3,7 @@ import { Command } from "@effect/cli"
 import { BigDecimal, Effect, Layer, Option, Schema } from "effect"
 import { accessTo } from "../Chains/providers/chainAccess.ts"
 import { Rpc } from "../Chains/rpc/Rpc.ts"
-import type { UnsweptRow } from "../Collect/unswept.ts"
+import type { UnsweptRow } from "../Collect/candidates.ts"
 import { Invocation } from "../Control/Invocation.ts"
 import { ChainName, chainNames, networkKey } from "../Domain/Chain.ts"
 import { decimalText } from "../Domain/Currency.ts"
@@ -11,7 +11,7 @@ import { must } from "../lib/annotations.ts"
 import { quantityText } from "../lib/quantities.ts"
 import { audited } from "../Operations/auditLog.ts"
 import { maybe, otherwise, SomeMode } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/operation.ts"
 import { jumpAddresses, withUsers } from "../Payments/addresses/addressOperations.ts"
 import { noteJump } from "../Payments/addresses/numbering.ts"
 import { readPrices } from "../Quotes/Prices.ts"
@@ -99,7 +99,7 @@ const unswept = commandWith(
     Effect.gen(function* () {
       const { account, chain, csv, minUsd, mode } = yield* decoded({ fields, input: Schema.Struct(fields) }, json)
       const settings = yield* loadSettings(target)
-      const { readUnswept } = yield* Effect.promise(() => import("../Collect/unswept.ts"))
+      const { readUnswept } = yield* Effect.promise(() => import("../Collect/candidates.ts"))
       const wanted = settings.chains.filter(
         (one) => (chain === undefined || one.chain === chain) && (mode === undefined || one.mode === mode)
       )

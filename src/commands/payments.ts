@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { listTokens } from "../Chains/repairOperations.ts"
 import { decimalsOn, formatAmount, type NamedNetwork } from "../Domain/Currency.ts"
-import type { OperatorException } from "../Domain/ExceptionObject.ts"
+import type { OperatorException } from "../Domain/Exception.ts"
 import {
   acceptMoney,
   dropUnmade,
@@ -11,7 +11,7 @@ import {
   type RefundView,
   refundMoney
 } from "../Payments/decisions/decisionOperations.ts"
-import { type DecisionView, type Story, whyUncounted } from "../Payments/operatorViews.ts"
+import { type DecisionView, type Story, whyUncounted } from "../Payments/paymentHistory.ts"
 import { abandonPayments, cancelOpenPayment, listPayments, showPayment } from "../Payments/paymentOperations.ts"
 import { ask, type ControlTarget } from "./askDaemon.ts"
 import { table } from "./Output.ts"

@@ -3,9 +3,8 @@ import { Cause, Chunk, type Console, Effect, Layer, Logger, LogLevel, Option } f
 import { claimedUser, Invocation } from "../Control/Invocation.ts"
 import { isDamage } from "../Sql/Db.ts"
 import { nativeProblem } from "../Sql/nativeParts.ts"
-import { withPriority } from "../Telemetry/journal.ts"
 import { type LogSink, StandardError } from "../Telemetry/LogSink.ts"
-import { commandJournalLogger, commandLogger } from "../Telemetry/logging.ts"
+import { commandJournalLogger, commandLogger, withPriority } from "../Telemetry/logging.ts"
 import { complain } from "./Output.ts"
 
 /**

@@ -6,10 +6,40 @@ import { nativeToken, PaymentCurrency, Token } from "../Domain/Currency.ts"
 import { EventKind, isStatusEventKind, PaymentEventKind, StatusEventKind } from "../Domain/Event.ts"
 import { alternatives } from "../lib/annotations.ts"
 import { showPayment } from "../Payments/paymentOperations.ts"
+import { defaultSandboxConfig, type LocalNetwork, localChainIn } from "../Sandbox/local.ts"
+import { load, type SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
-import { loadSandbox, localChain, sandboxConfig, sandboxConfigPath } from "./localChain.ts"
 import { complain, print } from "./Output.ts"
-import { apiKey, common, UsageError, webUrl } from "./options.ts"
+import { apiKey, common, fileOption, UsageError, webUrl } from "./options.ts"
+
+/** The configuration of a sandbox. */
+const sandboxConfig = fileOption(
+  "config",
+  `The sandbox's configuration; otherwise $TILLD_CONFIG, then ./${defaultSandboxConfig}`
+)
+
+const sandboxConfigPath = (config: Option.Option<string>): Effect.Effect<string, never, Invocation> =>
+  Effect.map(Invocation, ({ env }) => Option.getOrElse(config, () => env.TILLD_CONFIG || defaultSandboxConfig))
+
+/** The settings of a sandbox, and where they are. */
+const loadSandbox = Effect.fnUntraced(function* (config: Option.Option<string>) {
+  const { env } = yield* Invocation
+  const path = yield* sandboxConfigPath(config)
+  return { path, settings: yield* load({ path, env }) }
+})
+
+/** A local chain of the sandbox: the only kind whose coins may be spent. */
+const localChain = (
+  { path, settings }: { readonly path: string; readonly settings: SettingsShape },
+  name: string
+): Effect.Effect<LocalNetwork, UsageError> =>
+  Effect.suspend(() => {
+    const chain = localChainIn(settings.chains, name)
+    if (chain !== undefined) return Effect.succeed(chain)
+    return new UsageError({
+      message: `${path} has no local chain ${name} in test mode: --config must be a sandbox's configuration`
+    })
+  })
 
 /** Loaded only here. */
 const paying = Effect.promise(() => import("../Sandbox/pay.ts"))

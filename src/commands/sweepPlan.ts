@@ -5,7 +5,7 @@ import { toChecksummed } from "../Domain/Address.ts"
 import { Token } from "../Domain/Currency.ts"
 import { must } from "../lib/annotations.ts"
 import { ChainField, ModeField, maybe, otherwise } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/operation.ts"
 import { readPrices } from "../Quotes/Prices.ts"
 import { UsdField } from "./addresses.ts"
 import { complain, print } from "./Output.ts"
@@ -135,7 +135,7 @@ export const planCommand = commandWith(
       }).pipe(Effect.provide(Rpc.layer))
       if (dear !== "") yield* complain(dear)
       if (dear !== "" && !belowGas) {
-        const { askAtTerminal } = yield* Effect.promise(() => import("../Collect/terminal.ts"))
+        const { askAtTerminal } = yield* Effect.promise(() => import("../Collect/seed.ts"))
         const answer = target.json ? "" : yield* askAtTerminal("Plan it all the same (yes/no)? ", false)
         const message = "Nothing was planned: --below-gas plans it all the same"
         if (answer.trim() !== "yes") return yield* new UsageError({ message })

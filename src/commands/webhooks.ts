@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Clock, Data, Duration, Effect, Redacted, Schema } from "effect"
 import type { OperatorDelivery } from "../Domain/DeliveryObject.ts"
 import { maybe, momentAt } from "../Operations/inputFields.ts"
-import { withFlag } from "../Operations/inputText.ts"
+import { withFlag } from "../Operations/operation.ts"
 import {
   eventsSince,
   listDeliveries,

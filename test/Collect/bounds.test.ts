@@ -2,8 +2,8 @@ import { Either } from "effect"
 import { type Address, domainSeparator, encodeAbiParameters, type Hex, keccak256, toHex } from "viem"
 import { expect, it } from "vitest"
 import type { ViewResult } from "../../src/Chains/rpc/contractViews.ts"
-import { domainOf } from "../../src/Collect/authorization.ts"
 import { feeSteps } from "../../src/Collect/fees.ts"
+import { domainOf } from "../../src/Collect/transactions.ts"
 
 it("a token whose domain is not that of its name and version here takes no authorizations", () => {
   const contract: Address = "0x1111111111111111111111111111111111111111"

@@ -6,9 +6,14 @@ import { wordlist } from "@scure/bip39/wordlists/english"
 import { Effect, Either } from "effect"
 import { HDKey, mnemonicToAccount } from "viem/accounts"
 import { checkOutput, writeOutput } from "../../src/Backup/files.ts"
-import { withAccountKey } from "../../src/Collect/keys.ts"
-import { makeKeystore, openKeystore } from "../../src/Collect/keystore.ts"
-import { readSeed, seedOf, wordsOfKeystore } from "../../src/Collect/seed.ts"
+import {
+  makeKeystore,
+  openKeystore,
+  readSeed,
+  seedOf,
+  withAccountKey,
+  wordsOfKeystore
+} from "../../src/Collect/seed.ts"
 import { mixedEntropy } from "../../src/Collect/wallet.ts"
 import { hdWallet, sponsorAddress } from "../../src/Settings/hdWallet.ts"
 import { liveTest } from "../lib/scopedTest.ts"

@@ -4,7 +4,7 @@ import { mnemonicToAccount } from "viem/accounts"
 import { expect } from "vitest"
 import { changeAccount, createAccount, listAccounts } from "../../src/Auth/accountOperations.ts"
 import * as KeyOperations from "../../src/Auth/keyOperations.ts"
-import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
+
 import { changeShop, showShop } from "../../src/Auth/shopOperations.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { showLedger } from "../../src/Books/ledgerOperation.ts"
@@ -235,7 +235,7 @@ export const samples: ReadonlyArray<Sample> = [
     detail: { account, mode, overlap: "1d" }
   },
   {
-    operation: makeLoginLink,
+    operation: KeyOperations.makeLoginLink,
     input: { name: "Ada", role: "viewer", account },
     act: "login",
     detail: { name: "Ada", role: "viewer", account, person: /^per_/ }

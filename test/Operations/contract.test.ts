@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { revokeKey } from "../../src/Auth/keyOperations.ts"
 import { allOperations } from "../../src/Control/operations.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
-import { fieldsOf } from "../../src/Operations/inputText.ts"
+import { fieldsOf } from "../../src/Operations/operation.ts"
 import {
   accesses,
   askSample,

@@ -1,15 +1,20 @@
 import { expect, it } from "@effect/vitest"
 import { Duration, Effect, Either } from "effect"
 import { changeAccount, createAccount } from "../../src/Auth/accountOperations.ts"
-import { changeKey, createKey, listKeys, rollKey } from "../../src/Auth/keyOperations.ts"
-import { makeLoginLink } from "../../src/Auth/loginOperation.ts"
+import { changeKey, createKey, listKeys, makeLoginLink, rollKey } from "../../src/Auth/keyOperations.ts"
 import { changeShop } from "../../src/Auth/shopOperations.ts"
 import { claimTransaction, rescanBlocks } from "../../src/Chains/repairOperations.ts"
 import { answerTo } from "../../src/Control/operationAnswer.ts"
 import { decoded } from "../../src/commands/operationCommand.ts"
 import { UsageError } from "../../src/commands/options.ts"
-import { decodeForm, fieldsOf, jsonOf, jsonOfQuery } from "../../src/Operations/inputText.ts"
-import { type AnyOperation, decodeInput } from "../../src/Operations/operation.ts"
+import {
+  type AnyOperation,
+  decodeForm,
+  decodeInput,
+  fieldsOf,
+  jsonOf,
+  jsonOfQuery
+} from "../../src/Operations/operation.ts"
 import { jumpAddresses } from "../../src/Payments/addresses/addressOperations.ts"
 import { changeEndpoint } from "../../src/Webhooks/endpointOperations.ts"
 import { rotateSecret } from "../../src/Webhooks/secretOperations.ts"

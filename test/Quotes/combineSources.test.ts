@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { BigDecimal } from "effect"
 import fc from "fast-check"
 import type { QuoteCurrency } from "../../src/Domain/Quote.ts"
-import { combine, type SourcePrice, toleranceOf } from "../../src/Quotes/combineSources.ts"
+import { combine, type SourcePrice, toleranceOf } from "../../src/Quotes/Prices.ts"
 
 const now = 1_000_000_000
 const decimal = BigDecimal.unsafeFromString

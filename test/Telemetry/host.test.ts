@@ -1,7 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import { Clock, Effect, TestClock } from "effect"
-import { watchClock } from "../../src/Telemetry/clockJumps.ts"
-import { type Descriptors, readDescriptors, watchDescriptors } from "../../src/Telemetry/fileDescriptors.ts"
+import { type Descriptors, readDescriptors, watchClock, watchDescriptors } from "../../src/Telemetry/host.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { collected } from "../lib/logs.ts"

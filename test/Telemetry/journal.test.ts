@@ -2,7 +2,7 @@ import { closeSync, fstatSync, openSync } from "node:fs"
 import { join } from "node:path"
 import { expect, it } from "@effect/vitest"
 import { LogLevel } from "effect"
-import { isJournal, withPriority } from "../../src/Telemetry/journal.ts"
+import { isJournal, withPriority } from "../../src/Telemetry/logging.ts"
 import { clockTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
 

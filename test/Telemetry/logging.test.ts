@@ -1,8 +1,8 @@
 import { expect, it } from "@effect/vitest"
 import { Cause, Effect, type Layer, Logger } from "effect"
 import { vi } from "vitest"
+import { logProcessWarnings } from "../../src/Telemetry/host.ts"
 import { commandLogger, loggingLayer } from "../../src/Telemetry/logging.ts"
-import { logProcessWarnings } from "../../src/Telemetry/processWarnings.ts"
 import { collected } from "../lib/logs.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 

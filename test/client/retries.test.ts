@@ -8,7 +8,7 @@ import {
   TilldError
 } from "../../src/client/index.ts"
 import { makeClient } from "../../src/client/make.ts"
-import { sleep } from "../../src/client/time.ts"
+import { sleep } from "../../src/client/transport.ts"
 import { TestApi, testApp } from "../lib/api.ts"
 import { liveSuite, liveTest } from "../lib/scopedTest.ts"
 import { type Fate, type Front, startFront } from "./front.ts"

@@ -256,10 +256,9 @@ export const questions: ReadonlyArray<Question> = [
     alone: "as one provider says",
     asked: {
       "Collect/fees.ts": ["getGasPrice", "getPriorityFee"],
-      "Collect/candidates.ts": ["getPricedHead"],
+      "Collect/candidates.ts": ["getL1Fee", "getPricedHead"],
       "Collect/makePlan.ts": ["getHead", "getL1Fee", "getPendingCount", "getTransactionCount", "readContractViews"],
-      "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"],
-      "Collect/unswept.ts": ["getL1Fee", "getPricedHead"]
+      "Collect/simulation.ts": ["estimateGas", "readContractViews", "simulateAttempts", "tryCall"]
     }
   },
   {
@@ -272,7 +271,7 @@ export const questions: ReadonlyArray<Question> = [
     asked: {
       "Chains/providers/chainAccess.ts": ["getPricedHead"],
       "Collect/broadcast.ts": ["getHead", "getTransactionCount", "nonceAt", "sendRawTransaction"],
-      "Collect/facts.ts": ["getHeader", "getLogs", "getPricedHead", "receiptReader"],
+      "Collect/reconcile.ts": ["getHeader", "getLogs", "getPricedHead", "receiptReader"],
       "Collect/standing.ts": ["getPendingCount", "getPricedHead", "readContractViews", "receiptReader"]
     }
   },

@@ -10,9 +10,10 @@ import {
   MoneyNotConfirmed,
   NothingToDecide,
   notePattern,
+  OperatorException,
+  operatorException,
   TransactionNotProven
 } from "../../Domain/Exception.ts"
-import { OperatorException, operatorException } from "../../Domain/ExceptionObject.ts"
 import {
   type Refund,
   RefundObject,
@@ -33,14 +34,12 @@ import {
   otherwise,
   pageFields
 } from "../../Operations/inputFields.ts"
-import { withFlag } from "../../Operations/inputText.ts"
-import { operation } from "../../Operations/operation.ts"
+import { operation, withFlag } from "../../Operations/operation.ts"
 import { Settings } from "../../Settings.ts"
 import { Reader } from "../../Sql/Db.ts"
 import * as ExceptionsRepo from "../ExceptionsRepo.ts"
-import { DecisionView } from "../operatorViews.ts"
 import * as PaymentsRepo from "../PaymentsRepo.ts"
-import { decisionView } from "../paymentHistory.ts"
+import { DecisionView, decisionView } from "../paymentHistory.ts"
 import * as RefundsRepo from "../RefundsRepo.ts"
 import { whyExceptionUndecidable } from "../undecidable.ts"
 import { accept } from "./accept.ts"

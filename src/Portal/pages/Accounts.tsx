@@ -19,11 +19,9 @@ import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { aboutOne, act, framedReply, pageById } from "../answers.tsx"
 import { blank, type FormState, Hidden, PostForm, TextField } from "../components/Form.tsx"
-import { Table } from "../components/Table.tsx"
-import { Time } from "../components/values.tsx"
-import { textOf } from "../fields.ts"
+import { Table, Time } from "../components/values.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { textOf, type Viewer } from "../Viewer.ts"
 
 type Needs = Accounts | Reader | Secrets | Settings | Writer
 

@@ -8,11 +8,9 @@ import type { Secrets } from "../../Secrets.ts"
 import { type Db, Reader } from "../../Sql.ts"
 import { type CsvColumns, csvPieces, csvReply, fileReply, framedReply, linePieces, listed } from "../answers.tsx"
 import { Chips } from "../components/Form.tsx"
-import { Table } from "../components/Table.tsx"
-import { Time } from "../components/values.tsx"
-import { textOf, withQuery } from "../fields.ts"
+import { Table, Time } from "../components/values.tsx"
 import { type PortalRequest, type PortalRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { mayAs, textOf, type Viewer, withQuery } from "../Viewer.ts"
 
 /** The acts of the audit log in words; others are shown as they are named. */
 export const actTexts: Readonly<Record<string, string>> = {

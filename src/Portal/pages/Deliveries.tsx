@@ -21,11 +21,9 @@ import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { act, actOn, framedReply, listed, missing } from "../answers.tsx"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
-import { Facts } from "../components/Table.tsx"
-import { CopyText, Notice, Status, Time } from "../components/values.tsx"
-import { textOf, withQuery } from "../fields.ts"
+import { CopyText, Facts, Notice, Status, Time } from "../components/values.tsx"
 import { formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { mayAs, textOf, type Viewer, withQuery } from "../Viewer.ts"
 import {
   Attempt,
   DeliveryFilters,

@@ -10,11 +10,9 @@ import { cut } from "../../lib/text.ts"
 import type * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import type { LoggedAttempt, LoggedDelivery } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { Chips, FilterProblems, Filters, type FormState, Hidden, Select, TextField } from "../components/Form.tsx"
-import { Table } from "../components/Table.tsx"
-import { Status, Time } from "../components/values.tsx"
-import { bodyOfForm, givenOf, textOf, withQuery } from "../fields.ts"
+import { Status, Table, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { bodyOfForm, givenOf, mayAs, textOf, type Viewer, withQuery } from "../Viewer.ts"
 
 /** Which deliveries a form or the filters of the list select, and its fields. */
 

@@ -14,8 +14,7 @@ import type { Dispatcher } from "../../Webhooks/Dispatcher.ts"
 import { countTriedAgain } from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import { countLimit } from "../../Webhooks/queue/LanesRepo.ts"
 import { framedReply } from "../answers.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { Chain, countText, Status, Time, type Tone } from "../components/values.tsx"
+import { Chain, countText, Facts, Status, Table, Time, type Tone } from "../components/values.tsx"
 import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 
 type Needs = Chains | Conditions | Dispatcher | Reader | Settings

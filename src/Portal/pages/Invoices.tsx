@@ -13,11 +13,9 @@ import { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { aboutOne, actOn, confirmation, framedReply, listed } from "../answers.tsx"
 import { blank, Chips, type FormState } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { CopyText, fiatText, Money, Notice, Status, Time, Unplaced } from "../components/values.tsx"
-import { givenOf, withQuery } from "../fields.ts"
+import { CopyText, Facts, fiatText, Money, Notice, Status, Table, Time, Unplaced } from "../components/values.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { givenOf, mayAs, type Viewer, withQuery } from "../Viewer.ts"
 
 const section = "/invoices"
 const isStatus = Schema.is(InvoiceStatus)

@@ -28,11 +28,9 @@ import {
   TextArea,
   TextField
 } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { CopyField, Notice, Status, Time, Unplaced } from "../components/values.tsx"
-import { namedIn, textOf } from "../fields.ts"
+import { CopyField, Facts, Notice, Status, Table, Time, Unplaced } from "../components/values.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { mayAs, namedIn, textOf, type Viewer } from "../Viewer.ts"
 
 /** What a key can still do at `now`, Unix milliseconds. */
 const stateOf = ({ expiresAt, revokedAt, rolledTo }: ApiKey, now: number): string => {

@@ -21,11 +21,9 @@ import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { actOn, framedReply } from "../answers.tsx"
 import { Act, blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { CopyText, Time, Unplaced } from "../components/values.tsx"
+import { CopyText, Facts, Table, Time, Unplaced } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
 import { PasskeyForm } from "../Frame.tsx"
-import { bodyOfForm, textOf } from "../fields.ts"
 import {
   afterDone,
   type Done,
@@ -37,7 +35,7 @@ import {
   pathOf,
   proofTo
 } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { bodyOfForm, mayAs, textOf, type Viewer } from "../Viewer.ts"
 import { EndsAll, signedOut } from "./People.tsx"
 
 const browsers: ReadonlyArray<readonly [name: string, token: RegExp]> = [

@@ -19,9 +19,8 @@ import { Reader, type StoreUnavailable, type Writer } from "../../Sql.ts"
 import { actOn, framedReply } from "../answers.tsx"
 import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
 import { Notice } from "../components/values.tsx"
-import { bodyOfForm, decimalOf, givenOf } from "../fields.ts"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute } from "../route.ts"
-import type { Viewer } from "../Viewer.ts"
+import { bodyOfForm, decimalOf, givenOf, type Viewer } from "../Viewer.ts"
 
 const section = "/payments"
 

@@ -17,9 +17,8 @@ import { seeOther } from "../../Pages/reply.tsx"
 import { NameRefundBody, RefundBody } from "../../Payments/decisions/Api.ts"
 import { dropOwnRefund, nameOwnRefund, refundPayment } from "../../Payments/decisions/decide.ts"
 import { ownRefund } from "../../Payments/decisions/refund.ts"
-import type { Story } from "../../Payments/operatorViews.ts"
 import { byOwner } from "../../Payments/PaymentsRepo.ts"
-import { paymentHistoryOf } from "../../Payments/paymentHistory.ts"
+import { paymentHistoryOf, type Story } from "../../Payments/paymentHistory.ts"
 import { ofPayment as refundsOf } from "../../Payments/RefundsRepo.ts"
 import { Payments } from "../../Payments.ts"
 import { byId as quoteById } from "../../Quotes/QuotesRepo.ts"
@@ -29,9 +28,18 @@ import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { aboutOne, actOn, confirmation, framedReply, missing } from "../answers.tsx"
 import { Act, blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { Chain, CopyText, fiatText, Money, onChain, Status, Time, Unplaced } from "../components/values.tsx"
-import { bodyOfForm, givenOf } from "../fields.ts"
+import {
+  Chain,
+  CopyText,
+  Facts,
+  fiatText,
+  Money,
+  onChain,
+  Status,
+  Table,
+  Time,
+  Unplaced
+} from "../components/values.tsx"
 import {
   afterDone,
   type Done,
@@ -42,7 +50,7 @@ import {
   pathOf,
   proofTo
 } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { bodyOfForm, givenOf, mayAs, type Viewer } from "../Viewer.ts"
 import {
   chainIdOf,
   DecisionForms,

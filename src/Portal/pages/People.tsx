@@ -25,10 +25,8 @@ import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { actOn, confirmation, framedReply, missing, pageById } from "../answers.tsx"
 import { Act, blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
-import { Table } from "../components/Table.tsx"
-import { CopyText, Notice, Status, Time } from "../components/values.tsx"
+import { CopyText, Notice, Status, Table, Time } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
-import { bodyOfForm, givenOf } from "../fields.ts"
 import {
   afterDone,
   type Done,
@@ -40,7 +38,7 @@ import {
   pathOf,
   proofTo
 } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { bodyOfForm, givenOf, mayAs, type Viewer } from "../Viewer.ts"
 
 interface EndsAllProps {
   readonly of: Effect.Effect.Success<ReturnType<typeof madeBy>>

@@ -1,11 +1,9 @@
 /** Prices: what a quote would use now, and what each source has reported. Read only, from memory. */
 import { BigDecimal, Clock, Effect } from "effect"
-import { type PriceStatus, type SourcePrice, toleranceOf } from "../../Quotes/combineSources.ts"
-import { Prices } from "../../Quotes/Prices.ts"
+import { type PriceStatus, Prices, type SourcePrice, toleranceOf } from "../../Quotes/Prices.ts"
 import { showDecimal } from "../../Quotes/sources/rate.ts"
 import { framedReply } from "../answers.tsx"
-import { Table } from "../components/Table.tsx"
-import { Status } from "../components/values.tsx"
+import { Status, Table } from "../components/values.tsx"
 import { type PortalRoute, pageRoute } from "../route.ts"
 
 const hundred = BigDecimal.fromBigInt(100n)

@@ -5,10 +5,9 @@ import type { Secrets } from "../../Secrets.ts"
 import { Reader } from "../../Sql.ts"
 import { framedReply, listed, missing } from "../answers.tsx"
 import { Chips, Filters, Hidden, TextField } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { Status, Time } from "../components/values.tsx"
-import { textOf, withQuery } from "../fields.ts"
+import { Facts, Status, Table, Time } from "../components/values.tsx"
 import { type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
+import { textOf, withQuery } from "../Viewer.ts"
 
 const tookText = ({ durationMicros }: RequestLogRepo.LoggedRequest) => `${(durationMicros / 1000).toFixed(1)} ms`
 

@@ -16,8 +16,7 @@ import {
   Select,
   TextField
 } from "../components/Form.tsx"
-import { Facts } from "../components/Table.tsx"
-import { CopyField, countText, Notice, Status, Time } from "../components/values.tsx"
+import { CopyField, countText, Facts, Notice, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 

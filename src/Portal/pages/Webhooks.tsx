@@ -30,11 +30,9 @@ import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import type { Webhooks } from "../../Webhooks.ts"
 import { aboutOne, act, confirmation, framedReply, missing } from "../answers.tsx"
 import { blank, type FormState, Hidden, PostForm } from "../components/Form.tsx"
-import { Facts, Table } from "../components/Table.tsx"
-import { CopyText, countText, Notice, Time, utcText } from "../components/values.tsx"
-import { textOf, withQuery } from "../fields.ts"
+import { CopyText, countText, Facts, Notice, Table, Time, utcText } from "../components/values.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
-import { mayAs, type Viewer } from "../Viewer.ts"
+import { mayAs, textOf, type Viewer, withQuery } from "../Viewer.ts"
 import {
   EndpointActions,
   EndpointState,

@@ -2,8 +2,7 @@
 
 import type { ComponentChildren } from "preact"
 import { decimalsOn } from "../../Domain/Currency.ts"
-import { type ExceptionKind, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
-import { exceptionDetails } from "../../Domain/ExceptionObject.ts"
+import { type ExceptionKind, exceptionDetails, type PaymentException, walletPathOf } from "../../Domain/Exception.ts"
 import type { PaymentId } from "../../Domain/Ids.ts"
 import { decimalsOfPayment, type Payment } from "../../Domain/Payment.ts"
 import type { SettingsShape } from "../../Settings.ts"
@@ -16,8 +15,7 @@ import {
   TextArea,
   TextField
 } from "../components/Form.tsx"
-import { type Column, Facts } from "../components/Table.tsx"
-import { Chain, Money, moneyText, OnChain, onChain, Status, Time } from "../components/values.tsx"
+import { Chain, type Column, Facts, Money, moneyText, OnChain, onChain, Status, Time } from "../components/values.tsx"
 import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 

@@ -16,8 +16,7 @@ import { betweenParts } from "../../Http/parts.ts"
 import { quantityText } from "../../lib/quantities.ts"
 import { type Outcome, outcomes } from "../../Payments/PaymentListRepo.ts"
 import type { Db } from "../../Sql.ts"
-import { Table } from "../components/Table.tsx"
-import { Chain, fiatText, Money, Time } from "../components/values.tsx"
+import { Chain, fiatText, Money, Table, Time } from "../components/values.tsx"
 
 /** Days that are shown, today among them. */
 export const shownDays = 30

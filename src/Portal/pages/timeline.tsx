@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact"
 import { chainTraits, type Network, networkKey } from "../../Domain/Chain.ts"
 import { decimalsOn } from "../../Domain/Currency.ts"
-import { type Story, whyUncounted } from "../../Payments/operatorViews.ts"
+import { type Story, whyUncounted } from "../../Payments/paymentHistory.ts"
 import type { SettingsShape } from "../../Settings.ts"
 import { Money, OnChain, Status, statusTones, Time, type Tone } from "../components/values.tsx"
 

@@ -1,7 +1,46 @@
+/** What the daemon sees of the machine and the process that it runs in: the clock, file descriptors, and warnings of Node. */
+
 import { readdirSync, readFileSync } from "node:fs"
-import { Effect } from "effect"
+import { Clock, Effect, Runtime } from "effect"
 import { LogLimit } from "./LogLimit.ts"
+import { Metrics } from "./Metrics.ts"
 import { Workers } from "./Workers.ts"
+
+const clockInterval = "1 second"
+/** A time service slews smaller differences. Milliseconds. */
+const tolerance = 2_000
+
+/** Milliseconds by which the wall clock is ahead of the monotonic one: it changes only when the clock is set. */
+const offset = Effect.zipWith(
+  Clock.currentTimeMillis,
+  Clock.currentTimeNanos,
+  (wall, monotonic) => wall - Number(monotonic / 1_000_000n)
+)
+
+/**
+ * The worker that notices when this machine's clock is set, by comparing it with the monotonic clock each second.
+ * Payments expire, quotes end and webhooks are retried by the clock: the log then shows the reason.
+ */
+export const watchClock = Effect.gen(function* () {
+  const { clockJumps } = yield* Metrics
+  const heartbeat = (yield* Workers).worker("clock", clockInterval)
+  const limited = new LogLimit({ perKey: 10, inAll: 10 })
+  let before = yield* offset
+
+  const look = Effect.gen(function* () {
+    const now = yield* offset
+    const by = now - before
+    if (Math.abs(by) < tolerance) return
+    before = now
+    clockJumps.inc()
+    const direction = by > 0 ? "forward" : "back"
+    const line = Effect.logWarning(`this machine's clock was set ${direction}: see what sets it, such as chrony`)
+    yield* limited.write("", Effect.annotateLogs(line, { bySeconds: by / 1000 }))
+  })
+  return yield* Effect.forever(Effect.zipRight(heartbeat(look), Effect.sleep(clockInterval))).pipe(
+    Effect.annotateLogs({ service: "clock" })
+  )
+})
 
 /** The file descriptors of this process: open ones, and how many it may have (`LimitNOFILE`). */
 export interface Descriptors {
@@ -80,3 +119,21 @@ export const watchDescriptors = (read: () => Descriptors | undefined = readDescr
       Effect.annotateLogs({ service: "descriptors" })
     )
   })
+
+/** Logs the warnings of Node, which it would print as plain text between the lines of the log, until the scope ends. */
+export const logProcessWarnings = Effect.acquireRelease(
+  Effect.map(Effect.runtime<never>(), (runtime) => {
+    const limited = new LogLimit({ perKey: 6, inAll: 6 })
+    const log = ({ message, name, stack }: Error) => {
+      const line = Effect.annotateLogs(Effect.logWarning(`Node warns: ${message}`), { name, stack })
+      Runtime.runFork(runtime)(limited.write("", line))
+    }
+    const before = process.listeners("warning")
+    process.removeAllListeners("warning").on("warning", log)
+    return () => {
+      process.off("warning", log)
+      for (const listener of before) process.on("warning", listener)
+    }
+  }),
+  (restore) => Effect.sync(restore)
+)
