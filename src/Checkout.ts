@@ -3,6 +3,7 @@
  * the look of its shop, whose logo is read from the operator's folder for each request. The token is all that is needed
  * and all that is known of a visitor; it is never logged. Loaded with the first such request.
  */
+
 import { Clock, Effect, Option, Stream } from "effect"
 import { readLogo, shopOf } from "./Auth/shops.ts"
 import { type CheckoutPageProps, notFoundPage, renderCheckout } from "./Checkout/CheckoutPage.tsx"
@@ -17,6 +18,7 @@ import { contactLink, type Shop } from "./Domain/Shop.ts"
 import { Outbox } from "./Events/Outbox.ts"
 import { networkOf } from "./Http/clientAddress.ts"
 import type { HttpReply } from "./Http/HttpReply.ts"
+import { present } from "./lib/Json.ts"
 import { themeOf } from "./lib/theme.ts"
 import { waitAtMost } from "./lib/waiting.ts"
 import { OpenStreams, streamHeaders } from "./Pages/OpenStreams.ts"
@@ -78,11 +80,8 @@ type LookPart = "logo" | "theme.css"
 
 /** @param path of the payment's page */
 const lookOf = ({ accent, contact, frameOrigins, logo, name, website }: Shop, path: string): ShopLook => ({
-  ...(name === undefined ? {} : { name }),
-  ...(logo === undefined ? {} : { logo: `${path}/logo` }),
-  ...(accent === undefined ? {} : { style: `${path}/theme.css` }),
-  ...(website === undefined ? {} : { website }),
-  ...(contact === undefined ? {} : { contact: contactLink(contact) }),
+  ...present({ name, logo: logo && `${path}/logo`, style: accent && `${path}/theme.css`, website }),
+  ...present({ contact: contact && contactLink(contact) }),
   frameAncestors: frameOrigins
 })
 

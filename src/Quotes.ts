@@ -9,7 +9,7 @@ import { BigDecimal, Clock, Context, Data, Effect, Layer, Option } from "effect"
 import { formatUnits, parseUnits } from "viem"
 import { keepWithin } from "./Auth/UsageRepo.ts"
 import { Chains } from "./Chains.ts"
-import type { Owner, QuotaExceeded } from "./Domain/Account.ts"
+import type { Owner } from "./Domain/Account.ts"
 import { type ChainName, chainNames, chainTraits, type Mode } from "./Domain/Chain.ts"
 import {
   decimalsOf,
@@ -32,7 +32,7 @@ import type { StoredQuote } from "./Quotes/QuotesRepo.ts"
 import * as Repo from "./Quotes/QuotesRepo.ts"
 import { pow10, rateOf, ratio } from "./Quotes/sources/rate.ts"
 import { type ChainSettings, Settings } from "./Settings.ts"
-import { type CommitWith, Reader, type StoreUnavailable, Tx, Writer } from "./Sql.ts"
+import { type CommitWith, Reader, Tx, Writer } from "./Sql.ts"
 
 /** The fields are not possible together: every problem, by field. */
 export class QuoteImpossible extends Data.TaggedError("QuoteImpossible")<{
@@ -220,8 +220,6 @@ export const networkFeeOf = (
   const [numerator, denominator] = ratio(native, target)
   return ceilDivide(wei * numerator * pow10(BigInt(decimals)), denominator * pow10(nativeDecimals))
 }
-
-export type QuoteError = QuoteImpossible | RateUnavailable | AmountTooSmall | QuotaExceeded | StoreUnavailable
 
 const noSuchQuote =
   "There is no such quote in this account and mode: request one with POST /v1/quotes, and use its id at once."

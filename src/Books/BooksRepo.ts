@@ -2,6 +2,7 @@
  * The ledger in SQL: the rows of receipts, of what was sent back and collected, and of gas, newest first, each kind by its own
  * index of an account and the time. There is no second copy of the money: what those tables have is what the ledger has.
  */
+
 import { hash } from "node:crypto"
 import { Effect, Either, Schema } from "effect"
 import { getAddress, type Hex } from "viem"
@@ -11,6 +12,7 @@ import type { AccountId } from "../Domain/Ids.ts"
 import { LedgerKind, type OwnedRow, type SummedRow, type UnknownRate, worthAt, worthText } from "../Domain/LedgerRow.ts"
 import type { RefundStatus } from "../Domain/Refund.ts"
 import { betweenParts } from "../Http/parts.ts"
+import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { isBooked, isBookedRefund, isIncome } from "../migrations/0001_start/ledger.ts"
 import { allValues, type Db, type Param } from "../Sql.ts"
@@ -220,11 +222,7 @@ const summedOf = (networks: ReadonlyArray<NetworkTokens>, mode: Mode, { kind, ro
   const income = credited === undefined ? undefined : worthOf(BigInt(credited) * (isRefund ? -1n : 1n))
   const summed: SummedRow = {
     ...{ kind, chain, currency, amount },
-    ...(decimals === undefined ? {} : { decimals }),
-    ...(row.what === null ? {} : { what: row.what }),
-    ...(credited === undefined ? {} : { credited }),
-    ...(income === undefined ? {} : { income }),
-    ...(worthCurrency === null ? {} : { worthCurrency })
+    ...present({ decimals, what: row.what, credited, income, worthCurrency })
   }
   return { summed, worthOf }
 }
@@ -236,20 +234,18 @@ const rowOf = (networks: ReadonlyArray<NetworkTokens>, { account, mode }: Ledger
   const worth = worthOf(BigInt(amount))
   const quantity = decimalText(amount, summed.decimals)
   const shown: OwnedRow = {
-    ...(account === undefined ? {} : { account }),
-    mode,
-    ...{ id: idOf(kind, row), at: iso(row.at * 1000) },
-    ...(row.refund === null ? {} : { refund: row.refund }),
-    ...(row.status === null ? {} : { status: row.status }),
-    ...(row.payment === null ? {} : { payment: row.payment }),
-    ...(row.merchantRef === null ? {} : { merchantRef: row.merchantRef }),
+    ...present({ account }),
+    ...{ mode, id: idOf(kind, row), at: iso(row.at * 1000) },
+    ...present({ refund: row.refund, status: row.status, payment: row.payment, merchantRef: row.merchantRef }),
     ...summed,
-    ...(quantity === undefined ? {} : { quantity }),
-    ...(row.from === null ? {} : { from: getAddress(row.from) }),
-    ...(row.to === null ? {} : { to: getAddress(row.to) }),
-    ...(row.txHash === null ? {} : { txHash: row.txHash }),
+    ...present({
+      quantity,
+      from: row.from && getAddress(row.from),
+      to: row.to && getAddress(row.to),
+      txHash: row.txHash
+    }),
     decision: decisionOf(row.decisions),
-    ...(worth === undefined ? {} : { worth }),
+    ...present({ worth }),
     ...(rate === null ? {} : { rate, rateSource: row.source ?? "" }),
     ...(rate === null ? { worthUnknown: (row.source ?? "too_small") as UnknownRate } : {})
   }

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { count, idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
+import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName } from "./Chain.ts"
 import { ExceptionObject, type PaymentException, toExceptionObject } from "./Exception.ts"
@@ -112,16 +113,13 @@ export const withExceptions = (
 }
 
 const receiptObject = ({ at, confirmations, from, txHash, ...receipt }: ShownReceipt): typeof ReceiptObject.Type => ({
-  ...(txHash === undefined ? {} : { txHash }),
-  ...(from === undefined ? {} : { from: getAddress(from as Hex) }),
-  ...receipt,
-  at: iso(at * 1000),
-  ...(confirmations === undefined ? {} : { confirmations })
+  ...present({ txHash, from: from && getAddress(from as Hex) }),
+  ...{ ...receipt, at: iso(at * 1000) },
+  ...present({ confirmations })
 })
 
 const acceptedMoney = ({ amount, chain, currency, id, txHash }: PaymentException): typeof AcceptedMoney.Type => ({
-  ...{ exception: id, chain, currency, amount: `${amount}` },
-  ...(txHash === undefined ? {} : { txHash })
+  ...{ exception: id, chain, currency, amount: `${amount}`, ...present({ txHash }) }
 })
 
 /** The kinds that report a payment's new status. A payment's own `webhookUrl`, and a stream, get all of them. */

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
+import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, Mode } from "./Chain.ts"
 import type { AccountId, PaymentId } from "./Ids.ts"
@@ -215,9 +216,7 @@ export type OperatorException = typeof OperatorException.Type
 // Exceptions as merchants and operators see them.
 
 const partObject = ({ amount: sent, at, id, note, status, txHash }: RefundedPart): typeof RefundedPartObject.Type => ({
-  ...{ id, status, amount: sent.toString() },
-  ...(txHash === undefined ? {} : { txHash }),
-  ...(note === undefined ? {} : { note }),
+  ...{ id, status, amount: sent.toString(), ...present({ txHash, note }) },
   refundedAt: iso(at)
 })
 
@@ -226,15 +225,12 @@ export const exceptionDetails = (exception: PaymentException) => {
   const { address, closedAt, decisionTx, index, note, sender, status, txHash } = exception
   const path = walletPathOf(exception)
   return {
-    ...(sender === undefined ? {} : { from: getAddress(sender as Hex) }),
-    ...(txHash === undefined ? {} : { txHash }),
+    ...present({ from: sender && getAddress(sender as Hex), txHash }),
     ...(status === "open" && isUncorroborated(exception) ? { uncorroborated: true as const } : {}),
     address: getAddress(address as Hex),
-    ...(index === undefined ? {} : { derivationIndex: index }),
-    ...(path === undefined ? {} : { path }),
+    ...present({ derivationIndex: index, path }),
     ...(closedAt === undefined ? {} : { resolvedAt: iso(closedAt) }),
-    ...(decisionTx === undefined ? {} : { resolutionTxHash: decisionTx }),
-    ...(note === undefined ? {} : { note })
+    ...present({ resolutionTxHash: decisionTx, note })
   }
 }
 

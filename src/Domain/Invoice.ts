@@ -2,8 +2,10 @@
  * Invoices: a price in fiat money without token or network. A customer's choice makes an ordinary payment of it, with a locked
  * quote; a further choice cancels the payment before. Amounts are decimals, times Unix milliseconds.
  */
+
 import { Data, Schema } from "effect"
 import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
+import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import { PaymentCurrency, type PriceCurrency } from "./Currency.ts"
@@ -211,7 +213,7 @@ export const pageOfInvoice = (
 /** An invoice without its payments, as its merchant sees it. */
 export const invoiceFields = (invoice: Invoice, publicUrl: string) => ({
   id: invoice.id,
-  ...(invoice.merchantRef === undefined ? {} : { merchantRef: invoice.merchantRef }),
+  ...present({ merchantRef: invoice.merchantRef }),
   price: invoice.price,
   status: invoice.status,
   currencies: invoice.choices,
@@ -219,7 +221,5 @@ export const invoiceFields = (invoice: Invoice, publicUrl: string) => ({
   expiresAt: iso(invoice.expiresAt),
   metadata: JSON.parse(invoice.metadata) as unknown,
   checkoutUrl: pageOfInvoice(invoice, publicUrl),
-  ...(invoice.redirectUrl === undefined ? {} : { redirectUrl: invoice.redirectUrl }),
-  ...(invoice.language === undefined ? {} : { language: invoice.language }),
-  ...(invoice.payment === undefined ? {} : { payment: invoice.payment })
+  ...present({ redirectUrl: invoice.redirectUrl, language: invoice.language, payment: invoice.payment })
 })

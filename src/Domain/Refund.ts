@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { getAddress, type Hex } from "viem"
 import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
+import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { ChainName, type Mode } from "./Chain.ts"
 import type { AccountId, PaymentId, RefundId } from "./Ids.ts"
@@ -131,18 +132,13 @@ export const refundObject = (refund: Refund): RefundObject => {
   const { amount, changedAt, createdAt, from, id, note, parts, payment, problem, status, to, txHash } = refund
   const exceptions = [...new Set(parts.flatMap(({ exception }) => exception ?? []))]
   return {
-    id,
-    ...(payment === undefined ? {} : { payment }),
+    ...{ id, ...present({ payment }) },
     ...(exceptions.length === 0 ? {} : { exceptions }),
     status,
     chain: refund.chain,
     currency: refund.currency,
     amount: `${amount}`,
-    ...(to === undefined ? {} : { to: checksummed(to) }),
-    ...(from === undefined ? {} : { from: checksummed(from) }),
-    ...(txHash === undefined ? {} : { txHash }),
-    ...(note === undefined ? {} : { reason: note }),
-    ...(problem === undefined ? {} : { problem }),
+    ...present({ to: to && checksummed(to), from: from && checksummed(from), txHash, reason: note, problem }),
     createdAt: iso(createdAt),
     changedAt: iso(changedAt)
   }

@@ -9,6 +9,7 @@ import type { PaymentId } from "../Domain/Ids.ts"
 import { type Payment, PaymentObject, PaymentStatus } from "../Domain/Payment.ts"
 import type { Receipt } from "../Domain/Receipt.ts"
 import { type PaymentTerms, paymentObject } from "../Events/paymentObject.ts"
+import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { maybe } from "../Operations/inputFields.ts"
 import { Settings } from "../Settings.ts"
@@ -94,14 +95,14 @@ export const decisionView = Effect.fnUntraced(function* (
 ) {
   const all = payment === undefined ? [] : yield* ofPayment(yield* Reader, payment.id)
   return {
-    ...(payment === undefined ? {} : { payment: operatorPayment(payment, terms) }),
+    ...present({ payment: payment && operatorPayment(payment, terms) }),
     exceptions: (exception === undefined ? all : [exception]).map(operatorException)
   } satisfies DecisionView
 })
 
 const receiptView = (receipt: Receipt, uncounted: Uncounted | undefined): Story["receipts"][number] => ({
   chain: receipt.chain,
-  ...(receipt.txHash === undefined ? {} : { txHash: receipt.txHash }),
+  ...present({ txHash: receipt.txHash }),
   position: receipt.position,
   blockNumber: receipt.blockNumber,
   blockHash: receipt.blockHash,
@@ -109,10 +110,10 @@ const receiptView = (receipt: Receipt, uncounted: Uncounted | undefined): Story[
   currency: receipt.currency,
   amount: receipt.amount.toString(),
   corroborated: receipt.corroborated,
-  ...(receipt.deniedBy === undefined ? {} : { deniedBy: receipt.deniedBy }),
+  ...present({ deniedBy: receipt.deniedBy }),
   ...(receipt.unverifiable === true && !receipt.corroborated ? { unverifiable: true as const } : {}),
   canonical: receipt.canonical,
-  ...(uncounted === undefined ? {} : { uncounted })
+  ...present({ uncounted })
 })
 
 /** Everything stored about a payment, with at most `limit` receipts and exceptions. */

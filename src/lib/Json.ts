@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { Either, Predicate } from "effect"
+import { Either, Predicate, Record } from "effect"
 
 /** JSON that the same value always has: members sorted by name, those that are undefined left out, no white space. */
 export const canonicalJson = (value: unknown): string => {
@@ -9,6 +9,10 @@ export const canonicalJson = (value: unknown): string => {
   const members = names.filter((name) => value[name] !== undefined)
   return `{${members.map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(",")}}`
 }
+
+/** Those fields that have a value: a field of an object in the API is absent, and never undefined or null. */
+export const present = <Fields extends Readonly<Record<string, unknown>>>(fields: Fields) =>
+  Record.filter(fields, Predicate.isNotNullable) as { [Name in keyof Fields]?: NonNullable<Fields[Name]> }
 
 /** A number of a JSON text. */
 interface NumberToken {

@@ -1,4 +1,5 @@
 /** What the commands that plan and broadcast ask about refunds: what is owed, that they begin, and what became of them. */
+
 import { Effect, Schema } from "effect"
 import { getAddress } from "../../Domain/Address.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
@@ -6,6 +7,7 @@ import { ChainName, Mode } from "../../Domain/Chain.ts"
 import { AlreadyDecided } from "../../Domain/Exception.ts"
 import { plannedRefundId, RefundId } from "../../Domain/Ids.ts"
 import { isStanding, RefundSettled, RefundUnderWay } from "../../Domain/Refund.ts"
+import { present } from "../../lib/Json.ts"
 import { HashField, maybe, otherwise } from "../../Operations/inputFields.ts"
 import { operation } from "../../Operations/operation.ts"
 import { Reader } from "../../Sql/Db.ts"
@@ -96,10 +98,12 @@ export const owedRefunds = operation({
         const to = place === refund ? refund.to : undefined
         return {
           ...{ of, refund: id as RefundId, chain, mode, currency, amount: `${place.amount}`, address },
-          ...(exception === undefined ? {} : { exception: exception.id }),
-          ...(index === undefined ? {} : { index }),
-          ...(to === undefined ? {} : { to: getAddress(to as `0x${string}`) }),
-          ...(undecidable ? { undecidable } : {}),
+          ...present({
+            exception: exception?.id,
+            index,
+            to: to && getAddress(to as `0x${string}`),
+            undecidable: undecidable || undefined
+          }),
           ...{ notedTransactions: noted, kept: `${kept}` }
         } satisfies OwedRefund
       }),
