@@ -11,7 +11,7 @@ import { type Caller, decodeForm, type Operation } from "../Operations/operation
 import { type ErrorText, pageReply } from "../Pages/reply.tsx"
 import { Secrets } from "../Secrets.ts"
 import { StoreUnavailable, type Writer } from "../Sql.ts"
-import { blank, PostForm, type PostFormProps } from "./components/Form.tsx"
+import { blank, Onward, PostForm, type PostFormProps } from "./components/Form.tsx"
 import { Notice, Paging } from "./components/values.tsx"
 import { Frame, type FrameProps, otherModeOf } from "./Frame.tsx"
 import { type PortalHandler, pathOf } from "./route.ts"
@@ -98,9 +98,7 @@ export const confirmation = (
     <>
       {children}
       <PostForm of={blank("confirm")} to={to} submit={submit} dangerous>
-        <p>
-          <a href={pathOf(viewer, back)}>Keep it</a>
-        </p>
+        <Onward to={back}>Keep it</Onward>
       </PostForm>
     </>
   )

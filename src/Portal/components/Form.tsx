@@ -84,6 +84,13 @@ export const Act = ({ children, fields = {}, to }: ActProps) => {
   )
 }
 
+/** A link to a page below the account's, in a paragraph of its own. */
+export const Onward = ({ children, to }: Pick<ActProps, "children" | "to">) => (
+  <p>
+    <a href={useContext(FormPlace).addressOf(to)}>{children}</a>
+  </p>
+)
+
 /** The problems of a form, each with a link to its field. */
 const Problems = ({ labels, of }: { readonly of: FormState; readonly labels: Labels }) =>
   of.problems.length === 0 ? null : (

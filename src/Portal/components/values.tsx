@@ -86,6 +86,10 @@ export const Time = ({ at }: { readonly at: number | string }) => {
   return <time dateTime={text}>{utcText(text)}</time>
 }
 
+/** The last time of something; undefined where there was none yet. */
+export const LastTime = ({ at }: { readonly at: number | undefined }) =>
+  at === undefined ? <>never</> : <Time at={at} />
+
 export type Tone = "good" | "info" | "warning" | "bad" | "neutral"
 
 export const statusTones: Readonly<Record<string, Tone>> = {

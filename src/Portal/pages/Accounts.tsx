@@ -137,6 +137,8 @@ const ofAccount = aboutOne("/accounts", "account", (_, id) =>
   Effect.flatMap(Reader, (reader) => AccountsRepo.byId(reader, id))
 )
 
+const showTerms = ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
+
 const change = ofAccount((viewer, account, form) =>
   act(viewer, changeAccount, {
     ...{ form, fields: ["quota", "perMinute", "perHour"], given: { id: account.id } },
@@ -183,10 +185,6 @@ export const accountRoutes: ReadonlyArray<PortalRoute<Needs>> = [
     Effect.sync(() => newAccountPage(viewer, blank("account", { id: newAccountId() })))
   ),
   formRoute("/accounts", "operator", create),
-  pageRoute(
-    "/accounts/:id",
-    "operator",
-    ofAccount((viewer, account) => termsPage(viewer, account, termsOf(account)))
-  ),
+  pageRoute("/accounts/:id", "operator", showTerms),
   formRoute("/accounts/:id", "operator", change, proofTo("change the terms of an account", "always"))
 ]

@@ -20,7 +20,7 @@ import type { DeliveryBell } from "../../Webhooks/queue/DeliveryBell.ts"
 import * as LogRepo from "../../Webhooks/queue/DeliveryLogRepo.ts"
 import * as EndpointsRepo from "../../Webhooks/queue/EndpointsRepo.ts"
 import { act, actOn, framedReply, listed, missing } from "../answers.tsx"
-import { blank, type FormState, PostForm, Select, TextField } from "../components/Form.tsx"
+import { blank, type FormState, Onward, PostForm, Select, TextField } from "../components/Form.tsx"
 import { CopyText, Facts, Notice, Status, Time } from "../components/values.tsx"
 import { formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf } from "../route.ts"
 import { mayAs, textOf, type Viewer, withQuery } from "../Viewer.ts"
@@ -64,11 +64,7 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
       <DeliveryFilters viewer={viewer} endpoints={endpoints} of={{ id: "filters", typed: query, problems }} />
       <DeliveryList viewer={viewer} deliveries={page.rows} />
       {page.paging}
-      {mayAs(viewer.role, "admin") ? (
-        <p>
-          <a href={pathOf(viewer, "/deliveries/resend-range")}>Send a range again</a>
-        </p>
-      ) : null}
+      {mayAs(viewer.role, "admin") ? <Onward to="/deliveries/resend-range">Send a range again</Onward> : null}
     </>,
     problems.length > 0 ? 422 : page.status
   )

@@ -148,6 +148,8 @@ const page = Effect.fnUntraced(function* (
   )
 })
 
+const showOne = ofException((viewer, exception) => page(viewer, exception))
+
 type Deciding = Networks | Outbox | Reader | Settings | Settlement | WatchedAddresses | Writer
 
 const mustTick = [{ path: "confirmed", message: "must be ticked: the decision is final" }]
@@ -178,11 +180,7 @@ const decided = (action: Action) =>
 
 export const exceptionRoutes: ReadonlyArray<PortalRoute<Deciding | Secrets>> = [
   pageRoute(section, "viewer", show),
-  pageRoute(
-    "/exceptions/:id",
-    "viewer",
-    ofException((viewer, exception) => page(viewer, exception))
-  ),
+  pageRoute("/exceptions/:id", "viewer", showOne),
   formRoute("/exceptions/:id/accept", "admin", decided("accept"), proofTo("accept the money of an exception")),
   formRoute("/exceptions/:id/refund", "admin", decided("refund"), proofTo("record a refund"))
 ]

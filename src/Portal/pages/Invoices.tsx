@@ -150,6 +150,8 @@ const invoicePage = Effect.fnUntraced(function* (
   )
 })
 
+const showOne = ofInvoice((viewer, found) => invoicePage(viewer, found))
+
 const confirmCancel = ofInvoice((viewer, { invoice: { id, merchantRef = id } }) => {
   const back = `${section}/${id}`
   return confirmation(
@@ -182,11 +184,7 @@ const cancel = ofInvoice<Services | Writer>((viewer, found) =>
 
 export const invoiceRoutes: ReadonlyArray<PortalRoute<Services | Secrets | Writer>> = [
   pageRoute(section, "viewer", list),
-  pageRoute(
-    `${section}/:id`,
-    "viewer",
-    ofInvoice((viewer, found) => invoicePage(viewer, found))
-  ),
+  pageRoute(`${section}/:id`, "viewer", showOne),
   pageRoute(`${section}/:id/cancel`, "admin", confirmCancel),
   formRoute(`${section}/:id/cancel`, "admin", cancel, { when: "live", to: "cancel an invoice" })
 ]

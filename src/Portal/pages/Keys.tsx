@@ -22,13 +22,14 @@ import {
   Checks,
   type FormState,
   Hidden,
+  Onward,
   PostForm,
   Radios,
   Select,
   TextArea,
   TextField
 } from "../components/Form.tsx"
-import { CopyField, Facts, Notice, Status, Table, Time, Unplaced } from "../components/values.tsx"
+import { CopyField, Facts, LastTime, Notice, Status, Table, Time, Unplaced } from "../components/values.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, namedIn, textOf, type Viewer } from "../Viewer.ts"
 
@@ -56,9 +57,6 @@ const limitsOf = ({ perHour, perMinute }: ApiKey): string =>
     ...(perMinute === undefined ? [] : [`${perMinute} a minute`]),
     ...(perHour === undefined ? [] : [`${perHour} an hour`])
   ].join(", ") || "as configured"
-
-const LastUse = ({ of: { lastUsedAt } }: { readonly of: ApiKey }) =>
-  lastUsedAt === undefined ? <>never</> : <Time at={lastUsedAt} />
 
 const labels = {
   name: "Name",
@@ -155,9 +153,7 @@ const KeyActions = ({ of: key, roll, terms, viewer }: KeyActionsProps) => {
           <TermFields viewer={viewer} granted={key.granted} />
         </PostForm>
       </section>
-      <p>
-        <a href={pathOf(viewer, `${path}/revoke`)}>Revoke this key</a>
-      </p>
+      <Onward to={`${path}/revoke`}>Revoke this key</Onward>
     </>
   )
 }
@@ -187,7 +183,7 @@ const list: PortalHandler<Keys> = Effect.fnUntraced(function* (viewer, { query }
           { name: "Name", cell: ({ name }) => name },
           { name: "Key", cell: (key) => <code>{shortKey(key)}</code> },
           { name: "Status", cell: (key) => <Status of={stateOf(key, now)} /> },
-          { name: "Last used", cell: (key) => <LastUse of={key} /> },
+          { name: "Last used", cell: ({ lastUsedAt }) => <LastTime at={lastUsedAt} /> },
           { name: "Permissions", cell: permissionsOf },
           { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> }
         ]}
@@ -260,9 +256,7 @@ export const keyMadePage = (viewer: Viewer, title: string, { key, storeId }: New
             <CopyField id="server" label="The server’s address" value={server.publicUrl} />
           </>
         )}
-        <p>
-          <a href={pathOf(viewer, "/keys")}>I have kept it: to the list</a>
-        </p>
+        <Onward to="/keys">I have kept it: to the list</Onward>
       </>
     )
   )
@@ -316,7 +310,7 @@ const keyPage = Effect.fnUntraced(function* (viewer: Viewer, key: ApiKey, terms 
             Status: <Status of={stateOf(key, now)} />,
             Key: <code>{shortKey(key)}</code>,
             Identifier: <code>{key.id}</code>,
-            "Last used": <LastUse of={key} />,
+            "Last used": <LastTime at={key.lastUsedAt} />,
             "May do": permissionsOf(key),
             ...(isPluginKey(key) && {
               "The shop may": key.pluginPermissions.map((each) => pluginPermissionTexts[each]).join("; "),
@@ -335,9 +329,7 @@ const keyPage = Effect.fnUntraced(function* (viewer: Viewer, key: ApiKey, terms 
               )
           }}
         />
-        <p>
-          <a href={`${pathOf(viewer, "/requests")}?key=${key.id}`}>Its requests</a>
-        </p>
+        <Onward to={`/requests?key=${key.id}`}>Its requests</Onward>
       </section>
       {mayAs(viewer.role, "admin") && works ? <KeyActions of={key} viewer={viewer} terms={terms} roll={roll} /> : null}
     </>,
@@ -346,6 +338,8 @@ const keyPage = Effect.fnUntraced(function* (viewer: Viewer, key: ApiKey, terms 
 })
 
 const ofKey = aboutOne("/keys", "key", (viewer, id) => Effect.flatMap(Keys, (keys) => keys.find(viewer.owner, id)))
+
+const showKey = ofKey((viewer, key) => keyPage(viewer, key))
 
 const roll = ofKey<Keys | Settings | Writer>((viewer, key, form) =>
   act(viewer, rollKey, {
@@ -404,11 +398,7 @@ export const keyRoutes: ReadonlyArray<PortalRoute<Keys | Settings | Writer>> = [
   pageRoute("/keys", "viewer", list),
   pageRoute("/keys/new", "admin", open),
   formRoute("/keys", "admin", create, proofTo("make an API key")),
-  pageRoute(
-    "/keys/:id",
-    "viewer",
-    ofKey((viewer, key) => keyPage(viewer, key))
-  ),
+  pageRoute("/keys/:id", "viewer", showKey),
   formRoute("/keys/:id/roll", "admin", roll, proofTo("roll an API key")),
   formRoute("/keys/:id/terms", "admin", change, proofTo("change where an API key works and how often")),
   pageRoute("/keys/:id/revoke", "admin", confirmRevocation),

@@ -20,8 +20,8 @@ import { seeOther } from "../../Pages/reply.tsx"
 import type { Settings } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { actOn, framedReply } from "../answers.tsx"
-import { Act, blank, type FormState, PostForm, TextField } from "../components/Form.tsx"
-import { CopyText, Facts, Table, Time, Unplaced } from "../components/values.tsx"
+import { Act, blank, type FormState, Onward, PostForm, TextField } from "../components/Form.tsx"
+import { CopyText, Facts, LastTime, Table, Time, Unplaced } from "../components/values.tsx"
 import { Desk } from "../Desk.ts"
 import { PasskeyForm } from "../Frame.tsx"
 import {
@@ -125,17 +125,12 @@ const Passkeys = ({ hasPasskeys, passkeys, viewer }: MeProps) => (
       columns={[
         { name: "Name", cell: ({ name }) => name },
         { name: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
-        {
-          name: "Last used",
-          cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? "never" : <Time at={lastUsedAt} />)
-        },
+        { name: "Last used", cell: ({ lastUsedAt }) => <LastTime at={lastUsedAt} /> },
         { name: "Remove", cell: ({ id, name }) => button("/me/passkeys/remove", `Remove ${name}`, id) }
       ]}
     />
     {hasPasskeys ? (
-      <p>
-        <a href={pathOf(viewer, "/me/passkeys/new")}>Create a passkey</a>
-      </p>
+      <Onward to="/me/passkeys/new">Create a passkey</Onward>
     ) : (
       <p class="hint">
         Passkeys need https: {mayAs(viewer.role, "operator") ? "set" : "ask the operator to set"}{" "}
@@ -281,9 +276,7 @@ const newPasskey = Effect.fnUntraced(function* (viewer: Viewer, problems: FormSt
       >
         <TextField of={of} name="name" label="Name" hint="Where it is, such as the name of your phone" required />
       </PasskeyForm>
-      <p>
-        <a href={pathOf(viewer, "/me")}>Back</a>
-      </p>
+      <Onward to="/me">Back</Onward>
     </>,
     problems.length === 0 ? 200 : 422
   )

@@ -27,7 +27,7 @@ import { payFor } from "../../Sandbox/pay.ts"
 import { Settings, type SettingsShape } from "../../Settings.ts"
 import { Reader, type Writer } from "../../Sql.ts"
 import { aboutOne, actOn, confirmation, framedReply, missing } from "../answers.tsx"
-import { Act, blank, type FormState, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
+import { Act, blank, type FormState, Onward, PostForm, Select, TextArea, TextField } from "../components/Form.tsx"
 import {
   Chain,
   CopyText,
@@ -263,9 +263,7 @@ const Page = (page: PaymentPage) => {
             />
           )}
           {story.moreExceptions ? (
-            <p>
-              <a href={pathOf(viewer, `/exceptions?status=all&payment=${page.payment.id}`)}>All of its exceptions</a>
-            </p>
+            <Onward to={`/exceptions?status=all&payment=${page.payment.id}`}>All of its exceptions</Onward>
           ) : null}
         </>
       )}
@@ -389,7 +387,6 @@ const simulate = ofPayment<Services | Writer>((viewer, payment, form) =>
 )
 
 const refundForm = (viewer: Viewer, { currency, id, merchantRef }: Payment, form: FormState, status = 200) => {
-  const here = pathOf(viewer, `/payments/${id}`)
   return framedReply(
     viewer,
     { section, title: "Record a refund" },
@@ -415,13 +412,13 @@ const refundForm = (viewer: Viewer, { currency, id, merchantRef }: Payment, form
           rows={2}
         />
       </RefundFields>
-      <p>
-        <a href={here}>Back to the payment</a>
-      </p>
+      <Onward to={`/payments/${id}`}>Back to the payment</Onward>
     </>,
     status
   )
 }
+
+const openRefund = ofPayment((viewer, payment) => refundForm(viewer, payment, blank("refund")))
 
 /** What an account has, has a payment. */
 const ofRefund = aboutOne(section, "refund", (viewer, id) =>
@@ -475,11 +472,7 @@ export const paymentRoutes: ReadonlyArray<PortalRoute<Services | Settlement | Wr
   pageRoute("/payments/:id/cancel", "admin", confirmCancel),
   formRoute("/payments/:id/simulate", "admin", simulate),
   formRoute("/payments/:id/cancel", "admin", cancel, proofTo("cancel a payment")),
-  pageRoute(
-    "/payments/:id/refund",
-    "admin",
-    ofPayment((viewer, payment) => refundForm(viewer, payment, blank("refund")))
-  ),
+  pageRoute("/payments/:id/refund", "admin", openRefund),
   formRoute("/payments/:id/refund", "admin", refund, proofTo("record a refund")),
   formRoute("/refunds/:id", "admin", name, proofTo("name the transaction of a refund")),
   formRoute("/refunds/:id/drop", "admin", drop, proofTo("drop a refund"))

@@ -11,13 +11,13 @@ import {
   Checks,
   type FormState,
   Hidden,
+  Onward,
   PostForm,
   type PostFormProps,
   Select,
   TextField
 } from "../components/Form.tsx"
 import { CopyField, countText, Facts, Notice, Status, Time } from "../components/values.tsx"
-import { pathOf } from "../route.ts"
 import type { Viewer } from "../Viewer.ts"
 
 export interface NewSecretProps {
@@ -67,9 +67,6 @@ const stateOf = ({ deliveredAt, failing }: EndpointHealth) =>
 export const EndpointState = ({ of }: { readonly of: EndpointHealth }) => (
   <Status of={stateOf(of)} tone={of.failing > 0 ? "bad" : of.deliveredAt === undefined ? "neutral" : "good"} />
 )
-
-export const LastDelivery = ({ of: { deliveredAt } }: { readonly of: EndpointHealth }) =>
-  deliveredAt === undefined ? <>never</> : <Time at={deliveredAt} />
 
 /** What an endpoint gets; of a shop plugin's, as the plugin asked. */
 export const eventsText = ({ events, plugin }: Endpoint): string =>
@@ -160,20 +157,15 @@ export const TestResult = ({ of, viewer }: { readonly of: TestOutcome; readonly 
 }
 
 interface EndpointActionsProps {
-  readonly viewer: Viewer
   readonly endpoint: Endpoint
   readonly target: FormState
   readonly rotation: FormState
 }
 
 /** What an admin can do with an endpoint. */
-export const EndpointActions = ({ endpoint, rotation, target, viewer }: EndpointActionsProps) => {
+export const EndpointActions = ({ endpoint, rotation, target }: EndpointActionsProps) => {
   const path = `/webhooks/${endpoint.id}`
-  const deletion = (
-    <p>
-      <a href={pathOf(viewer, `${path}/delete`)}>Delete this endpoint</a>
-    </p>
-  )
+  const deletion = <Onward to={`${path}/delete`}>Delete this endpoint</Onward>
   // Its plugin changes it.
   if (endpoint.plugin !== undefined) return deletion
   return (

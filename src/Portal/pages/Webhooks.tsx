@@ -29,8 +29,8 @@ import { freshSecret } from "../../Webhooks/signature.ts"
 import type { DeliveryClient } from "../../Webhooks/transport/DeliveryClient.ts"
 import type { Webhooks } from "../../Webhooks.ts"
 import { aboutOne, act, confirmation, framedReply, missing } from "../answers.tsx"
-import { blank, type FormState, Hidden, PostForm } from "../components/Form.tsx"
-import { CopyText, countText, Facts, Notice, Table, Time, utcText } from "../components/values.tsx"
+import { blank, type FormState, Hidden, Onward, PostForm } from "../components/Form.tsx"
+import { CopyText, countText, Facts, LastTime, Notice, Table, Time, utcText } from "../components/values.tsx"
 import { afterDone, formRoute, type PortalHandler, type PortalRoute, pageRoute, pathOf, proofTo } from "../route.ts"
 import { mayAs, textOf, type Viewer, withQuery } from "../Viewer.ts"
 import {
@@ -38,7 +38,6 @@ import {
   EndpointState,
   endpointLabels,
   eventsText,
-  LastDelivery,
   NewSecret,
   type NewSecretProps,
   RotationForm,
@@ -166,14 +165,12 @@ const list: PortalHandler<Needs> = Effect.fnUntraced(function* (viewer, { query 
         columns={[
           { name: "URL", cell: ({ endpoint }) => endpoint.url },
           { name: "Status", cell: ({ health }) => <EndpointState of={health} /> },
-          { name: "Last delivered", cell: ({ health }) => <LastDelivery of={health} /> },
+          { name: "Last delivered", cell: ({ health }) => <LastTime at={health.deliveredAt} /> },
           { name: "Waiting", numeric: true, cell: ({ health }) => countText(health.waiting, countLimit) },
           { name: "Events", cell: ({ endpoint }) => eventsText(endpoint) }
         ]}
       />
-      <p>
-        <a href={pathOf(viewer, "/webhooks/default-secret")}>Signing secret for payments’ own webhook URLs</a>
-      </p>
+      <Onward to={defaultPath}>Signing secret for payments’ own webhook URLs</Onward>
     </>
   )
 })
@@ -274,18 +271,16 @@ const endpointPage = Effect.fnUntraced(function* (
             URL: endpoint.url,
             Identifier: <CopyText text={endpoint.id} />,
             Status: <EndpointState of={health} />,
-            "Last delivered": <LastDelivery of={health} />,
+            "Last delivered": <LastTime at={health.deliveredAt} />,
             "Waiting for an attempt": countText(health.waiting, countLimit),
             Events: eventsText(endpoint),
             Added: <Time at={endpoint.createdAt} />,
             "The former secret signs until": formerUntil > now ? <Time at={formerUntil} /> : undefined
           }}
         />
-        <p>
-          <a href={`${pathOf(viewer, "/deliveries")}?endpoint=${endpoint.id}`}>Its deliveries</a>
-        </p>
+        <Onward to={`/deliveries?endpoint=${endpoint.id}`}>Its deliveries</Onward>
       </section>
-      {mayAs(viewer.role, "admin") ? <EndpointActions viewer={viewer} endpoint={endpoint} {...forms} /> : null}
+      {mayAs(viewer.role, "admin") ? <EndpointActions endpoint={endpoint} {...forms} /> : null}
     </>,
     target === undefined && rotation === undefined ? 200 : 422
   )
@@ -294,6 +289,8 @@ const endpointPage = Effect.fnUntraced(function* (
 const ofEndpoint = aboutOne("/webhooks", "endpoint", (viewer, id) =>
   Effect.flatMap(Reader, (reader) => EndpointsRepo.find(reader, viewer.owner, id))
 )
+
+const showEndpoint = ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
 
 const changeRefusals = (viewer: Viewer) => ({
   ...rotationRefusals,
@@ -376,11 +373,7 @@ export const webhookRoutes: ReadonlyArray<PortalRoute<Needs>> = [
   formRoute("/webhooks", "admin", create, proofTo("add a webhook endpoint")),
   pageRoute(defaultPath, "viewer", (viewer) => showDefault(viewer)),
   formRoute(defaultPath, "admin", rotateDefault, proofTo("make a new default secret")),
-  pageRoute(
-    "/webhooks/:id",
-    "viewer",
-    ofEndpoint((viewer, endpoint) => endpointPage(viewer, endpoint))
-  ),
+  pageRoute("/webhooks/:id", "viewer", showEndpoint),
   formRoute("/webhooks/:id", "admin", change, proofTo("change a webhook endpoint")),
   formRoute("/webhooks/:id/test", "admin", test),
   formRoute("/webhooks/:id/secret", "admin", rotate, proofTo("rotate the secret of a webhook endpoint")),

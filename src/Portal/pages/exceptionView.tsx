@@ -111,17 +111,14 @@ const refundText = (exception: PaymentException, chains: Chains) =>
     </ul>
   )
 
-export const ExceptionFacts = ({
-  chains,
-  of,
-  payment,
-  viewer
-}: {
+interface ExceptionProps {
   readonly of: PaymentException
+  /** Whose money it is. */
   readonly payment: Payment | undefined
   readonly chains: Chains
-  readonly viewer: Viewer
-}) => {
+}
+
+export const ExceptionFacts = ({ chains, of, payment, viewer }: ExceptionProps & { readonly viewer: Viewer }) => {
   const { address, from, uncorroborated } = exceptionDetails(of)
   const chainId = chainIdOf(chains, of)
   const isPartlyBack = of.status !== "refunded" && of.sentBack > 0n
@@ -169,12 +166,8 @@ export interface Refused {
   readonly state: Omit<FormState, "id">
 }
 
-interface DecisionFormsProps {
-  /** An open one. */
-  readonly of: PaymentException
-  /** Whose money it is. */
-  readonly payment: Payment | undefined
-  readonly chains: SettingsShape["chains"]
+/** Of an open one. */
+interface DecisionFormsProps extends ExceptionProps {
   readonly refused?: Refused | undefined
 }
 

@@ -16,7 +16,7 @@ import { betweenParts } from "../../Http/parts.ts"
 import { quantityText } from "../../lib/quantities.ts"
 import { type Outcome, outcomes } from "../../Payments/PaymentListRepo.ts"
 import type { Db } from "../../Sql.ts"
-import { Chain, fiatText, Money, Table, Time } from "../components/values.tsx"
+import { Chain, type Column, fiatText, Money, Table, Time } from "../components/values.tsx"
 
 /** Days that are shown, today among them. */
 export const shownDays = 30
@@ -320,33 +320,6 @@ export const IncomeFigure = ({ before, currency, name, of, than }: IncomeProps) 
 /** For an axis: `1.2K`. */
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 })
 
-interface DayColumn {
-  readonly name: string
-  readonly numeric?: boolean
-  readonly cell: (day: Day) => ComponentChildren
-}
-
-/** The days as a table behind a chart, newest first. */
-const DayTable = ({
-  caption,
-  columns,
-  days,
-  name
-}: {
-  readonly caption: string
-  readonly days: ReadonlyArray<Day>
-  readonly name: (day: Day) => string
-  readonly columns: ReadonlyArray<DayColumn>
-}) => (
-  <Table
-    caption={caption}
-    empty=""
-    rows={[...days].reverse()}
-    keyOf={({ at }) => String(at)}
-    columns={[{ name: "Day", cell: name }, ...columns]}
-  />
-)
-
 interface ChartsProps {
   readonly overview: Overview
   readonly currency: Fiat
@@ -362,6 +335,16 @@ export const Charts = ({ currency, overview: { all, days }, timezone }: ChartsPr
   const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: timezone })
   const name = ({ at }: Day) => format.format(at)
   const names = days.map(name)
+  /** The days as a table behind a chart, newest first. */
+  const tableOf = (caption: string, columns: ReadonlyArray<Column<Day>>) => (
+    <Table
+      caption={caption}
+      empty=""
+      rows={[...days].reverse()}
+      keyOf={({ at }) => String(at)}
+      columns={[{ name: "Day", cell: name }, ...columns]}
+    />
+  )
   return (
     <div class="cards">
       <Bars
@@ -371,17 +354,10 @@ export const Charts = ({ currency, overview: { all, days }, timezone }: ChartsPr
         keys={["income"]}
         values={days.map(({ income }) => ({ income: Math.max(0, numberOf(income, currency)) }))}
         format={(value) => short.format(value)}
-        table={
-          <DayTable
-            caption="Income by token, and its worth when it came"
-            days={days}
-            name={name}
-            columns={[
-              { name: "By token", numeric: true, cell: ({ income }) => <Tokens of={tokensIn(income)} /> },
-              { name: "Worth", numeric: true, cell: ({ income }) => worthOf(income) }
-            ]}
-          />
-        }
+        table={tableOf("Income by token, and its worth when it came", [
+          { name: "By token", numeric: true, cell: ({ income }) => <Tokens of={tokensIn(income)} /> },
+          { name: "Worth", numeric: true, cell: ({ income }) => worthOf(income) }
+        ])}
       />
       <Bars
         title="Payments by outcome"
@@ -391,14 +367,10 @@ export const Charts = ({ currency, overview: { all, days }, timezone }: ChartsPr
         names={fateTexts}
         values={days.map((day) => day.fates)}
         format={(value) => (Number.isInteger(value) ? String(value) : "")}
-        table={
-          <DayTable
-            caption="Payments by the day they were created, and what became of them"
-            days={days}
-            name={name}
-            columns={fates.map((fate) => ({ name: fateTexts[fate], numeric: true, cell: (day) => day.fates[fate] }))}
-          />
-        }
+        table={tableOf(
+          "Payments by the day they were created, and what became of them",
+          fates.map((fate) => ({ name: fateTexts[fate], numeric: true, cell: (day) => day.fates[fate] }))
+        )}
       />
     </div>
   )
