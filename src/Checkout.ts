@@ -3,7 +3,6 @@
  * the look of its shop, whose logo is read from the operator's folder for each request. The token is all that is needed
  * and all that is known of a visitor; it is never logged. Loaded with the first such request.
  */
-
 import { Clock, Effect, Option, Stream } from "effect"
 import { readLogo, shopOf } from "./Auth/shops.ts"
 import { type CheckoutPageProps, notFoundPage, renderCheckout } from "./Checkout/CheckoutPage.tsx"

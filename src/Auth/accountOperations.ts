@@ -177,11 +177,7 @@ const xpub = (mode: Mode) =>
     value: "FILE"
   })
 
-interface GivenWallets {
-  readonly liveXpub?: string
-  readonly testXpub?: string
-}
-
+type GivenWallets = { readonly [Field in "liveXpub" | "testXpub"]?: string }
 const walletsOf = ({ liveXpub: live, testXpub: test }: GivenWallets) => ({ live, test })
 
 export const createAccount = operation({

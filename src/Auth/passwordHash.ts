@@ -54,15 +54,7 @@ export interface SaltedHash {
   readonly hash: Uint8Array
 }
 
-export interface PasswordHasher {
-  readonly hash: (password: string, claimant: Claimant) => Effect.Effect<SaltedHash, TooManyWaiting>
-  /** Whether it is the password. Without a stored one it is not, and takes as long. */
-  readonly verify: (
-    password: string,
-    claimant: Claimant,
-    stored: SaltedHash | undefined
-  ) => Effect.Effect<boolean, TooManyWaiting>
-}
+export type PasswordHasher = Effect.Effect.Success<typeof makePasswordHasher>
 
 const scryptOf = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scrypt)
 
@@ -112,18 +104,18 @@ export const makePasswordHasher = Effect.map(PasswordCost, (cost) => {
         })
     )
 
-  const hasher: PasswordHasher = {
-    hash: (password, claimant) => {
+  return {
+    hash: (password: string, claimant: Claimant) => {
       const salt = randomBytes(saltBytes)
-      return Effect.map(inTurn(claimant, compute(cost, password, salt)), (hash) => ({ salt, hash }))
+      return Effect.map(inTurn(claimant, compute(cost, password, salt)), (hash): SaltedHash => ({ salt, hash }))
     },
-    verify: (password, claimant, stored = decoy) =>
+    /** Whether it is the password. Without a stored one it is not, and takes as long. */
+    verify: (password: string, claimant: Claimant, stored: SaltedHash = decoy) =>
       Effect.map(
         inTurn(claimant, compute(cost, password, stored.salt)),
         (hash) => timingSafeEqual(hash, stored.hash) && stored !== decoy
       )
   }
-  return hasher
 })
 
 /** The owners of an attempt. The first owner has the turns; each further one only limits how many may wait. */

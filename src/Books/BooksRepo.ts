@@ -2,7 +2,6 @@
  * The ledger in SQL: the rows of receipts, of what was sent back and collected, and of gas, newest first, each kind by its own
  * index of an account and the time. There is no second copy of the money: what those tables have is what the ledger has.
  */
-
 import { hash } from "node:crypto"
 import { Effect, Either, Schema } from "effect"
 import { getAddress, type Hex } from "viem"

@@ -45,12 +45,7 @@ export type JournalEntry = typeof Entry.Type
 /** An entry without its time, which the journal adds. */
 export type JournalLine = JournalEntry extends infer Each ? (Each extends unknown ? Omit<Each, "at"> : never) : never
 
-export interface Journal {
-  /** What was there when it was opened. */
-  readonly entries: ReadonlyArray<JournalEntry>
-  /** Is on the disk when it returns. */
-  readonly add: (line: JournalLine) => Effect.Effect<void, CollectRefused>
-}
+export type Journal = Effect.Effect.Success<ReturnType<typeof openJournal>>
 
 const decodeEntry = Schema.decodeUnknown(Schema.parseJson(Entry))
 
@@ -117,9 +112,11 @@ export const openJournal = Effect.fn("Collect.openJournal")(function* (path: str
     return yield* collectRefusal(`${path} is not a journal: move it away, or name the right file.`)
   }
   yield* Effect.try({ try: () => ftruncateSync(file, bytes), catch: unusable })
-  const journal: Journal = {
+  return {
+    /** What was there when it was opened. */
     entries,
-    add: (line) =>
+    /** Is on the disk when it returns. */
+    add: (line: JournalLine) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) =>
         Effect.try({
           try: () => addLine(file, JSON.stringify({ ...line, at })),
@@ -130,5 +127,4 @@ export const openJournal = Effect.fn("Collect.openJournal")(function* (path: str
         })
       )
   }
-  return journal
 })

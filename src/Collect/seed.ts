@@ -8,7 +8,6 @@
  * of version 3 and hold the entropy of the words,
  * https://ethereum.org/en/developers/docs/data-structures-and-encoding/web3-secret-storage/
  */
-
 import { createCipheriv, createDecipheriv, pbkdf2Sync, randomBytes, scryptSync, timingSafeEqual } from "node:crypto"
 import { closeSync, openSync, readFileSync, writeSync } from "node:fs"
 import { StringDecoder } from "node:string_decoder"

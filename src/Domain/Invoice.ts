@@ -2,7 +2,6 @@
  * Invoices: a price in fiat money without token or network. A customer's choice makes an ordinary payment of it, with a locked
  * quote; a further choice cancels the payment before. Amounts are decimals, times Unix milliseconds.
  */
-
 import { Data, Schema } from "effect"
 import { idPattern, maybe, text, timestamp } from "../lib/annotations.ts"
 import { present } from "../lib/Json.ts"

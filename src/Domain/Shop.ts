@@ -1,4 +1,4 @@
-import { DateTime, Option, Schema } from "effect"
+import { DateTime, Option, Schema, Struct } from "effect"
 import { maybe } from "../lib/annotations.ts"
 import { parseUrl } from "../lib/Url.ts"
 import { Fiat } from "./Currency.ts"
@@ -83,18 +83,7 @@ export const Shop = Schema.Struct({
 export type Shop = typeof Shop.Type
 
 /** The parts that are one text each. */
-export const shopTexts = [
-  "name",
-  "accent",
-  "logo",
-  "website",
-  "contact",
-  "timezone",
-  "currency",
-  "minimumUsd",
-  "invoiceRefs",
-  "plugins"
-] as const
+export const shopTexts = Struct.keys(Struct.omit(Shop.fields, "frameOrigins"))
 
 /** An account that has not changed anything. */
 export const plainShop: Shop = { frameOrigins: [] }

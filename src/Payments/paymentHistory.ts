@@ -1,5 +1,4 @@
 /** Payments for operators: the view of one, and its history for `tilld payments show`. Times in Unix milliseconds. */
-
 import { Effect, Schema } from "effect"
 import { ChainName, Mode } from "../Domain/Chain.ts"
 import { OperatorDelivery } from "../Domain/DeliveryObject.ts"

@@ -54,15 +54,6 @@ export interface AnvilOptions {
   readonly binary?: string
 }
 
-/** A running Anvil. */
-export interface Anvil {
-  readonly pid: number
-  readonly host: string
-  readonly port: number
-  /** Waits until the process has ended, and says how. */
-  readonly ended: Effect.Effect<string>
-}
-
 // A start takes 40 to 250 ms; five at once on a busy machine a second.
 const startDeadline = Duration.seconds(15)
 
@@ -167,6 +158,6 @@ export const startAnvil = Effect.fn("Anvil.start")(function* (options: AnvilOpti
         new AnvilNotStarted({ chain, reason: `it did not listen within ${Duration.format(startDeadline)}` })
     })
   )
-  const anvil: Anvil = { pid: child.pid ?? 0, host, port, ended: Deferred.await(ended) }
-  return anvil
+  /** `ended`: waits until the process has ended, and says how. */
+  return { pid: child.pid ?? 0, host, port, ended: Deferred.await(ended) }
 })

@@ -92,13 +92,6 @@ const setup = (wanted: ReadonlyArray<Erc20>, holders: ReadonlyArray<Address>) =>
   return [...deployments, { to: batcherAddress, data }]
 }
 
-/** The header of a block; `timestamp` is in Unix seconds. */
-export interface LocalHead {
-  readonly number: number
-  readonly hash: Hash
-  readonly timestamp: number
-}
-
 /** A raw call: `data` is already encoded, `value` is in wei, `gas` is 10 million unless given. */
 export interface LocalCall {
   readonly to: Address
@@ -113,46 +106,7 @@ export interface LocalChainOptions extends AnvilOptions {
 }
 
 /** A running local chain. Changes run one at a time, in the order of the calls. */
-export interface LocalChain {
-  /** The chain's process: SIGSTOP makes it hang, SIGKILL makes it disappear. */
-  readonly pid: number
-  readonly url: string
-  readonly port: number
-  readonly chainId: number
-  readonly tokens: Readonly<Partial<Record<Erc20, LocalToken>>>
-  readonly rpc: SandboxRpc
-  /** Waits until the chain's process has ended, and says how. */
-  readonly ended: Effect.Effect<string>
-  /** Sends `amount` wei from a funded account. Without a block time the transaction waits in the pool for `mine`. */
-  readonly payNative: (payment: { readonly to: Address; readonly amount: bigint }) => Effect.Effect<Hash, LocalRpcError>
-  /** Transfers `amount` base units of a token from a funded account. Dies of a token that this chain lacks. */
-  readonly payToken: (payment: {
-    readonly symbol: Erc20
-    readonly to: Address
-    readonly amount: bigint
-  }) => Effect.Effect<Hash, LocalRpcError>
-  /** Sends a call from a funded account, also one that will fail. */
-  readonly send: (call: LocalCall) => Effect.Effect<Hash, LocalRpcError>
-  /**
-   * Mines `count` blocks, default 1. Their timestamps are `secondsApart`, which puts the chain's clock ahead for good;
-   * without it they share one.
-   */
-  readonly mine: (count?: number, secondsApart?: number) => Effect.Effect<void, LocalRpcError>
-  readonly head: Effect.Effect<LocalHead, LocalRpcError>
-  /** Replaces the last `depth` blocks by as many empty ones. Their transactions are gone, from the pool too. */
-  readonly reorg: (depth: number) => Effect.Effect<void, LocalRpcError>
-  /** Stores the chain's state, for one `revert`. */
-  readonly snapshot: Effect.Effect<Hex, LocalRpcError>
-  /** Goes back to a snapshot, to a lower head. */
-  readonly revert: (snapshot: Hex) => Effect.Effect<void, LocalRpcError>
-  /** A signed transaction: read before a reorg, `sendRaw` includes it again after the reorg. */
-  readonly rawTransaction: (hash: Hash) => Effect.Effect<Hex, LocalRpcError>
-  readonly sendRaw: (raw: Hex) => Effect.Effect<Hash, LocalRpcError>
-  /** Wei at the head. */
-  readonly balance: (account: Address) => Effect.Effect<bigint, LocalRpcError>
-  /** Base units at the head. Dies of a token that this chain lacks. */
-  readonly tokenBalance: (symbol: Erc20, account: Address) => Effect.Effect<bigint, LocalRpcError>
-}
+export type LocalChain = Effect.Effect.Success<ReturnType<typeof startLocalChain>>
 
 // Mining more at once could outlast a call's deadline.
 const minedAtOnce = 250
@@ -180,7 +134,7 @@ const prepare = Effect.fn("LocalChain.prepare")(function* (rpc: SandboxRpc, opti
   return payers
 })
 
-const tokensOf = (symbols: ReadonlyArray<Erc20>): LocalChain["tokens"] =>
+const tokensOf = (symbols: ReadonlyArray<Erc20>): Readonly<Partial<Record<Erc20, LocalToken>>> =>
   Object.fromEntries(symbols.map((symbol) => [symbol, localTokens[symbol]]))
 
 /**
@@ -217,6 +171,7 @@ export const startLocalChain = Effect.fn("LocalChain.start")(function* (options:
   const exclusive = makeTurns()
   let payments = 0
 
+  /** Sends a call from a funded account, also one that will fail. */
   const send = Effect.fn("LocalChain.send")(function* ({ to, data, value = 0n, gas = 10_000_000n }: LocalCall) {
     // Payers take turns, as customers do: a transaction that a reorg dropped can be included again after later payments.
     const from = payers[payments++ % payers.length]
@@ -229,34 +184,51 @@ export const startLocalChain = Effect.fn("LocalChain.start")(function* (options:
       Effect.orElse(() => Effect.dieMessage(`the local chain ${options.chain} was started without ${symbol}`))
     )
 
-  const chain: LocalChain = {
+  /** A transfer of coin in wei, or of base units of a token. */
+  type Payment = { readonly to: Address; readonly amount: bigint }
+
+  return {
+    /** The chain's process: SIGSTOP makes it hang, SIGKILL makes it disappear. */
     pid: anvil.pid,
-    url,
-    port: anvil.port,
-    chainId: options.chainId,
-    tokens,
-    rpc,
+    ...{ url, port: anvil.port, chainId: options.chainId, tokens, rpc, send },
+    /** Waits until the chain's process has ended, and says how. */
     ended: anvil.ended,
-    send,
-    payNative: Effect.fn("LocalChain.payNative")(({ to, amount }) => send({ to, value: amount, gas: 100_000n })),
-    payToken: Effect.fn("LocalChain.payToken")(function* ({ symbol, to, amount }) {
+    /** Pays from a funded account. Without a block time the transaction waits in the pool for `mine`. */
+    payNative: Effect.fn("LocalChain.payNative")(({ to, amount }: Payment) =>
+      send({ to, value: amount, gas: 100_000n })
+    ),
+    /** The same of a token. Dies of one that this chain lacks. */
+    payToken: Effect.fn("LocalChain.payToken")(function* ({
+      symbol,
+      to,
+      amount
+    }: Payment & { readonly symbol: Erc20 }) {
       const { address } = yield* token(symbol)
       const data = encodeFunctionData({ abi: erc20Abi, functionName: "transfer", args: [to, amount] })
       return yield* send({ to: address, data, gas: 200_000n })
     }),
+    /**
+     * Mines `count` blocks, default 1. Their timestamps are `secondsApart`, which puts the chain's clock ahead for good;
+     * without it they share one.
+     */
     mine: Effect.fn("LocalChain.mine")(function* (count = 1, secondsApart = 0) {
       for (let left = count; left > 0; left -= minedAtOnce) {
         yield* rpc("anvil_mine", [numberToHex(Math.min(left, minedAtOnce)), numberToHex(secondsApart)], "30 seconds")
       }
     }, exclusive),
+    /** Its `timestamp` is in Unix seconds. */
     head: rpc<{ number: Hex; hash: Hash; timestamp: Hex }>("eth_getBlockByNumber", ["latest", false]).pipe(
       Effect.map(({ number, hash, timestamp }) => ({ number: Number(number), hash, timestamp: Number(timestamp) })),
       Effect.withSpan("LocalChain.head")
     ),
-    reorg: Effect.fn("LocalChain.reorg")((depth) => Effect.asVoid(rpc("anvil_reorg", [depth, []])), exclusive),
+    /** Replaces the last `depth` blocks by as many empty ones. Their transactions are gone, from the pool too. */
+    reorg: Effect.fn("LocalChain.reorg")((depth: number) => Effect.asVoid(rpc("anvil_reorg", [depth, []])), exclusive),
+    /** Stores the chain's state, for one `revert`. */
     snapshot: exclusive(rpc<Hex>("evm_snapshot")),
-    revert: Effect.fn("LocalChain.revert")((snapshot) => Effect.asVoid(rpc("evm_revert", [snapshot])), exclusive),
-    rawTransaction: Effect.fn("LocalChain.rawTransaction")(function* (hash) {
+    /** Goes back to a snapshot, to a lower head. */
+    revert: Effect.fn("LocalChain.revert")((snapshot: Hex) => Effect.asVoid(rpc("evm_revert", [snapshot])), exclusive),
+    /** A signed transaction: read before a reorg, `sendRaw` includes it again after the reorg. */
+    rawTransaction: Effect.fn("LocalChain.rawTransaction")(function* (hash: Hash) {
       const method = "eth_getRawTransactionByHash"
       const raw = yield* rpc<Hex | null>(method, [hash])
       if (raw !== null) return raw
@@ -267,15 +239,16 @@ export const startLocalChain = Effect.fn("LocalChain.start")(function* (options:
         detail: `no such transaction: ${hash}`
       })
     }),
-    sendRaw: Effect.fn("LocalChain.sendRaw")((raw) => rpc<Hash>("eth_sendRawTransaction", [raw]), exclusive),
-    balance: Effect.fn("LocalChain.balance")((account) =>
+    sendRaw: Effect.fn("LocalChain.sendRaw")((raw: Hex) => rpc<Hash>("eth_sendRawTransaction", [raw]), exclusive),
+    /** Wei at the head. */
+    balance: Effect.fn("LocalChain.balance")((account: Address) =>
       Effect.map(rpc<Hex>("eth_getBalance", [account, "latest"]), BigInt)
     ),
-    tokenBalance: Effect.fn("LocalChain.tokenBalance")(function* (symbol, account) {
+    /** Base units at the head. Dies of a token that this chain lacks. */
+    tokenBalance: Effect.fn("LocalChain.tokenBalance")(function* (symbol: Erc20, account: Address) {
       const { address } = yield* token(symbol)
       const data = encodeFunctionData({ abi: erc20Abi, functionName: "balanceOf", args: [account] })
       return BigInt(yield* rpc<Hex>("eth_call", [{ to: address, data }, "latest"]))
     })
   }
-  return chain
 })

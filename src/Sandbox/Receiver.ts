@@ -60,18 +60,7 @@ export interface ReceiverOptions {
 }
 
 /** A running HTTPS receiver of webhooks. */
-export interface Receiver {
-  /** `https://host:port`, without a path. */
-  readonly url: string
-  readonly port: number
-  readonly authority: Authority
-  /** Waits for the oldest request that was not taken yet. */
-  readonly take: Effect.Effect<Received>
-  /** All requests so far, in the order of their arrival. */
-  readonly all: Effect.Effect<ReadonlyArray<Received>>
-  /** Changes the response to requests from now on. */
-  readonly behave: (behaviour: Behaviour) => Effect.Effect<void>
-}
+export type Receiver = Effect.Effect.Success<ReturnType<typeof startReceiver>>
 
 /** The receiver could not listen, for another reason than a port in use. */
 export class ReceiverNotStarted extends Data.TaggedError("ReceiverNotStarted")<{ readonly reason: string }> {
@@ -184,16 +173,19 @@ export const startReceiver = Effect.fn("Receiver.start")(function* (options: Rec
       })
   )
   const bound = yield* listen(server, host, port)
-  const receiver: Receiver = {
+  return {
+    /** Without a path. */
     url: `https://${host.includes(":") ? `[${host}]` : host}:${bound}`,
     port: bound,
     authority,
+    /** Waits for the oldest request that was not taken yet. */
     take: Queue.take(arrivals),
-    all: Effect.sync(() => [...received]),
-    behave: (next) =>
+    /** All requests so far, in the order of their arrival. */
+    all: Effect.sync((): ReadonlyArray<Received> => [...received]),
+    /** Changes the response to requests from now on. */
+    behave: (next: Behaviour) =>
       Effect.sync(() => {
         behaviour = next
       })
   }
-  return receiver
 })

@@ -1,5 +1,4 @@
 /** What the daemon sees of the machine and the process that it runs in: the clock, file descriptors, and warnings of Node. */
-
 import { readdirSync, readFileSync } from "node:fs"
 import { Clock, Effect, Runtime } from "effect"
 import { LogLimit } from "./LogLimit.ts"

@@ -1,6 +1,5 @@
 // The client runs in other people's programs, without Effect: the platform's own fetch and timers are all it has.
 // @effect-diagnostics globalFetch:off globalTimers:off
-
 import type { ClientOptions } from "./client.ts"
 import { TilldConnectionError, TilldError } from "./errors.ts"
 

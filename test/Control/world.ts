@@ -4,7 +4,6 @@ import { mnemonicToAccount } from "viem/accounts"
 import { expect } from "vitest"
 import { changeAccount, createAccount, listAccounts } from "../../src/Auth/accountOperations.ts"
 import * as KeyOperations from "../../src/Auth/keyOperations.ts"
-
 import { changeShop, showShop } from "../../src/Auth/shopOperations.ts"
 import { Accounts, defaultAccount, Keys } from "../../src/Auth.ts"
 import { showLedger } from "../../src/Books/ledgerOperation.ts"

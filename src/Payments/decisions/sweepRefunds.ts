@@ -1,5 +1,4 @@
 /** What the commands that plan and broadcast ask about refunds: what is owed, that they begin, and what became of them. */
-
 import { Effect, Schema } from "effect"
 import { getAddress } from "../../Domain/Address.ts"
 import { BaseUnits } from "../../Domain/Amount.ts"
@@ -98,12 +97,8 @@ export const owedRefunds = operation({
         const to = place === refund ? refund.to : undefined
         return {
           ...{ of, refund: id as RefundId, chain, mode, currency, amount: `${place.amount}`, address },
-          ...present({
-            exception: exception?.id,
-            index,
-            to: to && getAddress(to as `0x${string}`),
-            undecidable: undecidable || undefined
-          }),
+          ...present({ exception: exception?.id, index, to: to && getAddress(to as `0x${string}`) }),
+          ...(undecidable ? { undecidable } : {}),
           ...{ notedTransactions: noted, kept: `${kept}` }
         } satisfies OwedRefund
       }),
