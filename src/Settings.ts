@@ -5,7 +5,7 @@ import { loadMasterKey } from "./Settings/masterKey.ts"
 
 export type { ChainSettings, SettingsShape } from "./Settings/configSchema.ts"
 export type { SettingsSource } from "./Settings/configSource.ts"
-export { type ConfiguredValues, differing, needsRestart } from "./Settings/configuredValues.ts"
+export { differing, needsRestart } from "./Settings/configuredValues.ts"
 export { load, takenBy } from "./Settings/load.ts"
 export { makeMasterKeyFile } from "./Settings/masterKey.ts"
 export { SettingsInvalid } from "./Settings/SettingsProblem.ts"

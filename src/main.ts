@@ -134,7 +134,7 @@ const hangups = Effect.gen(function* () {
     Effect.sync(() => process.on("SIGHUP", onHangup)),
     () => Effect.sync(() => process.off("SIGHUP", onHangup))
   )
-  return Queue.take(asked)
+  return { hangup: Queue.take(asked) }
 })
 
 /** The parts of the daemon end, and begin again with other settings. */
@@ -236,7 +236,7 @@ const lives = (
 export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, newDatabase = false) {
   const settings = yield* load(source)
   const { env } = source
-  const hangup = yield* hangups
+  const { hangup } = yield* hangups
   yield* refuseMissingFolder(settings.database)
   const log = loggingLayer(settings.log, isJournal(env))
   yield* Effect.provide(lock(settings.database.path), log)

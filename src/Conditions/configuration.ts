@@ -6,7 +6,7 @@ import { Array as Arr, Clock, Effect, Option, Schema } from "effect"
 import { type Mode, modes } from "../Domain/Chain.ts"
 import { iso } from "../lib/moment.ts"
 import { cut } from "../lib/text.ts"
-import { noteOfDaemon } from "../Operations/auditLog.ts"
+import { type Note, noteOfDaemon } from "../Operations/auditLog.ts"
 import { differing, needsRestart, Settings } from "../Settings.ts"
 import { type Db, execute, oneValue, Reader, Writer } from "../Sql.ts"
 import { type Condition, conditionOf } from "./standing.ts"
@@ -67,11 +67,12 @@ export const noteConfiguration = Effect.gen(function* () {
 }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logError(message)))
 
 /** An operator has looked at the wallets that took the place of others. */
-export const confirmReplaced = Effect.gen(function* () {
+export const confirmReplaced = Effect.fnUntraced(function* (note: Note) {
   const known = yield* readKnown(yield* Reader)
-  if (known === undefined) return []
-  yield* Effect.flatMap(Writer, ({ write }) => write(store({ ...known, replaced: {} })))
-  return modes.filter((mode) => known.replaced[mode] !== undefined)
+  const confirmed = modes.filter((mode) => known?.replaced[mode] !== undefined)
+  note({ confirmed })
+  if (known !== undefined) yield* Effect.flatMap(Writer, ({ write }) => write(store({ ...known, replaced: {} })))
+  return { confirmed }
 })
 
 const ofReplaced = (mode: Mode, at: number, now: number): ReadonlyArray<Condition> =>
@@ -112,7 +113,7 @@ export const makeConfiguration = Effect.gen(function* () {
       return keys.length === 0 ? [] : differs(`the file differs from what tilld runs with: ${keys.join(", ")}`, how)
     }
   })
-  return Effect.gen(function* () {
+  const conditions = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     if (Math.abs(now - readAt) >= keptFile) {
       ofFile = yield* look
@@ -121,4 +122,5 @@ export const makeConfiguration = Effect.gen(function* () {
     const replaced = (yield* readKnown(reader))?.replaced ?? {}
     return [...ofFile, ...modes.flatMap((mode) => ofReplaced(mode, replaced[mode] ?? Number.NEGATIVE_INFINITY, now))]
   })
+  return { conditions }
 })

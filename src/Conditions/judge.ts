@@ -273,7 +273,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
         ]
   )
 
-  const ofConfiguration = yield* makeConfiguration
+  const configuration = yield* makeConfiguration
   const untold = alerts.url === "" && admin === undefined && isLive
   let stored: ReadonlyArray<Condition> = []
   const look = Effect.gen(function* () {
@@ -289,7 +289,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
         ...(yield* ofDeliveries),
         ...(yield* lookAtMoney(settings, prices, reader)),
         ...ofBackup(lastBackup, first, now),
-        ...(yield* ofConfiguration)
+        ...(yield* configuration.conditions)
       ]
     })
     stored = yield* Effect.orElseSucceed(read, () => stored)

@@ -74,11 +74,7 @@ export const confirmWallets = operation({
   output: Schema.Struct({ confirmed: Schema.Array(Schema.String) }),
   refusals: [],
   audit: () => ({}),
-  run: Effect.fnUntraced(function* (_input, _caller, note) {
-    const confirmed = yield* confirmReplaced
-    note({ confirmed })
-    return { confirmed }
-  })
+  run: (_input, _caller, note) => confirmReplaced(note)
 })
 
 export const testAlert = operation({

@@ -7,13 +7,13 @@ const capacity = 10_000
 const hashOf = (cookies: string): string => createHash("sha256").update(cookies).digest("base64url")
 
 /** Whose a request without a key is: visitors take turns, the known ones first. */
-export interface Visitor {
+export interface Requester {
   readonly name: string
   readonly isKnown: boolean
 }
 
 /** A network without a known person. */
-export const stranger = (network: string): Visitor => ({ name: network, isKnown: false })
+export const stranger = (network: string): Requester => ({ name: network, isKnown: false })
 
 /**
  * The visitor of a request without a key: its network, or the person whom a page has recognised by their cookies, from
@@ -29,7 +29,7 @@ export class Visitors {
     if (cookies !== undefined && who !== undefined) this.#known.set(hashOf(cookies), who)
   }
 
-  of(cookies: string | undefined, network: string): Visitor {
+  of(cookies: string | undefined, network: string): Requester {
     const who = cookies === undefined ? undefined : this.#known.get(hashOf(cookies))
     if (who !== undefined) return { name: who, isKnown: true }
     return { name: network, isKnown: this.#networks.get(network) === true }

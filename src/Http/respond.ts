@@ -26,7 +26,7 @@ import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import { type Observe, traceRequests } from "./requestMetrics.ts"
 import { allowOf, type Match, type Route, type Router, type ServedOperation } from "./routes.ts"
-import { stranger, type Visitor, Visitors } from "./Visitors.ts"
+import { type Requester, stranger, Visitors } from "./Visitors.ts"
 import { overloaded, type WithoutKey } from "./withoutKey.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
@@ -235,7 +235,7 @@ export const makeRespond = Effect.fnUntraced(function* (
     )
 
   /** Runs work for a request without an accepted key, at its visitor's turn. */
-  const atTurn = <A, E>(visitor: Visitor, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
+  const atTurn = <A, E>(visitor: Requester, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
     withoutKey === undefined ? work : withoutKey.run(visitor, hold, work, refused)
 
   const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {

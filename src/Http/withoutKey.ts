@@ -10,7 +10,7 @@ import { FairQueue } from "../lib/FairQueue.ts"
 import type { Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
 import { partTurn } from "./parts.ts"
-import type { Visitor } from "./Visitors.ts"
+import type { Requester } from "./Visitors.ts"
 
 export const overloaded = new ApiError({
   code: "OVERLOADED",
@@ -28,13 +28,13 @@ const strangersTurn = 8
 export interface WithoutKey {
   /** Lets `work` run at its visitor's turn; `refused` when too many are before it. */
   readonly run: <A, E>(
-    visitor: Visitor,
+    visitor: Requester,
     hold: Hold,
     work: Effect.Effect<A, E>,
     refused: Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
   /** A streamed body, whose parts of long work take turns. Other pieces do not wait: streams are limited by their number. */
-  readonly inTurns: (visitor: Visitor, rest: Pieces) => Pieces
+  readonly inTurns: (visitor: Requester, rest: Pieces) => Pieces
 }
 
 export const makeWithoutKey = (): WithoutKey => {
@@ -57,7 +57,7 @@ export const makeWithoutKey = (): WithoutKey => {
     })
   }
 
-  const turnOf = ({ isKnown, name }: Visitor) =>
+  const turnOf = ({ isKnown, name }: Requester) =>
     Effect.async<boolean>((resume) => {
       const queue = isKnown ? known : strangers
       const come = (hasCome: boolean) => resume(Effect.succeed(hasCome))
@@ -71,7 +71,7 @@ export const makeWithoutKey = (): WithoutKey => {
    * Parts of long work wait for turns of their own, as a stranger's, whoever asks: a customer's page does not wait for a search
    * over thousands of payments. Parts that would be refused go on.
    */
-  const partsOf = ({ name }: Visitor) => Effect.asVoid(turnOf({ name: `${name} at length`, isKnown: false }))
+  const partsOf = ({ name }: Requester) => Effect.asVoid(turnOf({ name: `${name} at length`, isKnown: false }))
 
   return {
     run: (visitor, hold, work, refused) =>

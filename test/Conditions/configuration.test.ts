@@ -44,12 +44,15 @@ const machine = Effect.map(temporaryDatabase, (path) => {
     const settings = yield* load({ path: file, env: {} })
     const services = yield* Layer.build(Layer.merge(Sql.layer(path), Layer.succeed(Settings, settings)))
     yield* Effect.provide(noteConfiguration, services)
-    const judge = yield* Effect.provide(makeConfiguration, services)
+    const { conditions } = yield* Effect.provide(makeConfiguration, services)
     const acts = rows<{ act: string; detail: string }>("SELECT act, detail FROM audit ORDER BY sequence")
     return {
-      look: Effect.zipRight(TestClock.adjust("10 seconds"), judge),
+      look: Effect.zipRight(TestClock.adjust("10 seconds"), conditions),
       acts: Effect.map(Effect.provide(acts, services), (all) => all.map(({ detail }) => JSON.parse(detail))),
-      confirm: Effect.provide(confirmReplaced, services),
+      confirm: Effect.provide(
+        confirmReplaced(() => undefined),
+        services
+      ),
       known: Effect.map(Effect.provide(rows("SELECT * FROM configuration"), services), JSON.stringify)
     }
   })
@@ -121,7 +124,9 @@ clockTest(
     expect(yield* found).toEqual(["page wallet_changed live"])
     expect(yield* found).toEqual(["page wallet_changed live"])
     yield* Effect.scoped(
-      Effect.flatMap(start, ({ confirm }) => Effect.map(confirm, (modes) => expect(modes).toEqual(["live"])))
+      Effect.flatMap(start, ({ confirm }) =>
+        Effect.map(confirm, (modes) => expect(modes).toEqual({ confirmed: ["live"] }))
+      )
     )
     expect(yield* found).toEqual([])
     yield* edit({ live: otherXpub, test: liveXpub })

@@ -1,7 +1,7 @@
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs"
 import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { makeFiles } from "../../src/Conditions/files.ts"
 import { keyOf } from "../../src/Conditions/standing.ts"
 import * as Sql from "../../src/Sql.ts"
@@ -40,10 +40,16 @@ liveTest("a log that a reader keeps from being checkpointed is told of, until th
     const fill = (rows: number) =>
       Effect.forEach(
         Array.from({ length: rows }, (_, i) => i),
-        (i) => write(Sql.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [`row ${i}`, `${filled++}`.repeat(3e5)])),
+        (i) =>
+          write(
+            Sql.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [
+              `row ${i}`,
+              `${filled++}`.padStart(8, "0").repeat(125_000)
+            ])
+          ),
         { discard: true }
       )
-    yield* fill(30)
+    yield* fill(10)
     const reader = new Database(path, { readonly: true })
     reader.exec("BEGIN")
     reader.prepare("SELECT count(*) FROM meta").get()
@@ -54,5 +60,5 @@ liveTest("a log that a reader keeps from being checkpointed is told of, until th
     reader.close()
     yield* fill(10)
     expect(keys()).toEqual([])
-  }).pipe(Effect.provide(Sql.layer(path)), Effect.provide(Workers.layer))
+  }).pipe(Effect.provide(Layer.provideMerge(Sql.layer(path), Workers.layer)))
 })

@@ -5,7 +5,7 @@ import type { Hold } from "../../src/Http/PageHandler.ts"
 import { betweenParts } from "../../src/Http/parts.ts"
 import { RefusalPace } from "../../src/Http/RefusalPace.ts"
 import type { Respond } from "../../src/Http/respond.ts"
-import { stranger, type Visitor } from "../../src/Http/Visitors.ts"
+import { type Requester, stranger } from "../../src/Http/Visitors.ts"
 import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { HttpServer } from "../../src/Server.ts"
@@ -26,7 +26,7 @@ const begun = () => {
       () => Effect.sync(() => void held--)
     )
   const begins = (name: string) => Effect.sync(() => void order.push(name))
-  const ask = (visitor: Visitor) =>
+  const ask = (visitor: Requester) =>
     turns.run(visitor, hold, Effect.as(begins(visitor.name), "run"), Effect.succeed("refused"))
   const asks = (name: string, count: number, isKnown = false) =>
     Effect.forkAll(Array.from({ length: count }, () => ask({ name, isKnown })))

@@ -6,7 +6,7 @@ import { StoreHealth, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { damagePages } from "../lib/damagePages.ts"
 import { collected } from "../lib/logs.ts"
-import { clockTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
 
 const put = (key: string) => execute("INSERT INTO meta (key, value) VALUES (?, 'v')", [key])
@@ -110,15 +110,19 @@ clockTest(
   }
 )
 
-clockTest("its worker looks no more once it is interrupted: a reload opens the files again", function* () {
+// In real time: by the test's clock both sides of an interrupted race end.
+liveTest("its worker looks no more once it is interrupted: a reload opens the files again", function* () {
   const path = yield* temporaryDatabase
+  const { lines, logger } = collected()
   const services = yield* Layer.build(Layer.provideMerge(Sql.layer(path), Workers.layer))
   const run = Context.get(services, StoreHealth).run(Context.get(services, Writer).write)
-  const others = (yield* TestClock.sleeps()).length
-  const worker = yield* Effect.fork(Effect.provide(run, services))
-  yield* TestClock.adjust("2 seconds")
-  expect((yield* TestClock.sleeps()).length).toBe(others + 1)
-  yield* Fiber.interrupt(worker)
-  yield* TestClock.adjust("2 seconds")
-  expect((yield* TestClock.sleeps()).length).toBe(others)
+  const reload = Effect.delay(Effect.fail("reload"), "100 millis")
+  const life = Effect.all([Effect.provide(run, Layer.merge(Layer.succeedContext(services), logger)), reload], {
+    concurrency: "unbounded"
+  })
+  expect(yield* Effect.flip(life)).toBe("reload")
+  renameSync(path, `${path}.away`)
+  yield* Effect.sleep("2500 millis")
+  renameSync(`${path}.away`, path)
+  expect(lines).toEqual([])
 })

@@ -5,9 +5,7 @@ import { delimiter, join } from "node:path"
 /** Programs by the Debian package that has them. A machine that tests each change has these. */
 const required = {
   bash: "bash",
-  caddy: "caddy",
   curl: "curl",
-  nginx: "nginx",
   openssl: "openssl",
   perl: "perl",
   python3: "python3",
@@ -15,8 +13,8 @@ const required = {
   "systemd-notify": "systemd"
 } as const
 
-/** Compilers of languages that one snippet of the documentation each is in: run where they are. */
-const welcome = { go: "golang-go", php: "php-cli" } as const
+/** Compilers of languages that one snippet of the documentation each is in, and the proxies in front: run where they are. */
+const welcome = { caddy: "caddy", go: "golang-go", nginx: "nginx", php: "php-cli" } as const
 
 export const packages = { ...required, ...welcome }
 

@@ -5,6 +5,7 @@ import { request } from "node:https"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { request as send } from "undici"
 import { createKey } from "../../src/Auth/keyOperations.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
@@ -211,8 +212,8 @@ describe("nginx in front of tilld, for one address", () => {
     expect(refused?.headers).toMatchObject({ "content-type": "application/json", "retry-after": "1" })
     expect(JSON.parse(refused?.text ?? "")).toMatchObject({ error: { code: "RATE_LIMITED" } })
     expect((yield* call("GET", "/healthz", { from: "127.0.0.5" })).status).toBe(200)
-    const { headers } = yield* Effect.promise(() => fetch(`${plain}/pay/secret`, { redirect: "manual" }))
-    expect(headers.get("location")).toBe(`https://${name}/pay/secret`)
+    const { headers } = yield* Effect.promise(() => send(`${plain}/pay/secret`))
+    expect(headers.location).toBe(`https://${name}/pay/secret`)
     expect(readFileSync(join(folder, "access.log"), "utf8")).toBe("")
   })
 })

@@ -75,7 +75,7 @@ const backOff = Effect.fnUntraced(function* (error: RpcError | WrongChain, failu
 })
 
 /** What went wrong, without the provider's own text. */
-export const reasonOf = (error: RpcError | WrongChain): string =>
+export const providerReason = (error: RpcError | WrongChain): string =>
   error._tag === "RpcError" ? error.summary : error.message
 
 /** A provider and its state. Times are Unix milliseconds. */
@@ -161,7 +161,7 @@ export class ProviderSlot {
       host,
       healthy: error === undefined,
       ...limited,
-      ...(error === undefined ? {} : { reason: reasonOf(error) })
+      ...(error === undefined ? {} : { reason: providerReason(error) })
     }
   }
 

@@ -24,7 +24,7 @@ import { type Gas, makeGas } from "../providers/gas.ts"
 import type { HeadClock } from "../providers/HeadClock.ts"
 import { Heads } from "../providers/Heads.ts"
 import type { Provider, Providers } from "../providers/Providers.ts"
-import { reasonOf } from "../providers/providerHealth.ts"
+import { providerReason } from "../providers/providerHealth.ts"
 import { onAnswer, type RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
@@ -221,7 +221,7 @@ const failed = Effect.fnUntraced(function* (
   state.activity = "busy"
   noteBad(state)
   state.failures++
-  state.reason = error._tag === "StoreUnavailable" ? error.message : reasonOf(error)
+  state.reason = error._tag === "StoreUnavailable" ? error.message : providerReason(error)
   const now = yield* Clock.currentTimeMillis
   return error._tag === "StoreUnavailable" ? now + storeRetry : Math.max(now, providers.nextTry(now))
 })
