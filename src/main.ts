@@ -215,22 +215,12 @@ const live = (settings: SettingsShape, lasting: Lasting) =>
     Effect.provide(loggingLayer(settings.log, isJournal(lasting.env)))
   )
 
-/** Lives one after the other. `former`: what to go on with where the parts cannot begin with these settings. */
+/** Lives one after the other. What a configuration can be refused for is known before the former parts end. */
 const lives = (
-  now: SettingsShape,
-  lasting: Lasting,
-  former?: SettingsShape
+  settings: SettingsShape,
+  lasting: Lasting
 ): Effect.Effect<never, Effect.Effect.Error<ReturnType<typeof live>>> =>
-  Effect.matchEffect(live(now, lasting), {
-    onSuccess: (next) => lives(next, lasting, now),
-    onFailure: (error) =>
-      former === undefined || !lasting.listener.isReloading
-        ? Effect.fail(error)
-        : Effect.logError(`nothing was reloaded: ${error.message}`).pipe(
-            Effect.provide(loggingLayer(former.log, isJournal(lasting.env))),
-            Effect.zipRight(lives(former, lasting))
-          )
-  })
+  Effect.flatMap(live(settings, lasting), (next) => lives(next, lasting))
 
 /** Runs the daemon until it is interrupted. `newDatabase`: an empty one may take the place of one that was lost. */
 export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, newDatabase = false) {
