@@ -183,6 +183,14 @@ export const questions: ReadonlyArray<Question> = [
     }
   },
   {
+    asks: "whether a provider that does not serve would be fit to",
+    agree: "nobody: it is said by health, and decides nothing",
+    answers: "chain id, and a head at most 5 blocks or 10 seconds behind the serving one's",
+    differ: "it is unhealthy until the next look",
+    alone: "no other is looked at",
+    asked: { "Chains/providers/Providers.ts": ["getChainId", "getHead"] }
+  },
+  {
     asks: "what gas costs, for a quote",
     agree: "the middle one of all that answer, of two the lower; above a chain's bound no quote is given",
     answers: "a price, with the data fee on Ethereum where there is one",
