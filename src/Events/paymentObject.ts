@@ -9,7 +9,6 @@ import { nativeToken } from "../Domain/Currency.ts"
 import { type Accounted, type AccountedPayment, withExceptions } from "../Domain/Event.ts"
 import { type InvoiceObject, type InvoiceWithPayments, invoiceFields, pageOfInvoice } from "../Domain/Invoice.ts"
 import { decimalsOfPayment, isEnded, type Payment, type PaymentObject, type PricedInvoice } from "../Domain/Payment.ts"
-import { present } from "../lib/Json.ts"
 import { iso } from "../lib/moment.ts"
 import { wellFormedJson } from "../lib/text.ts"
 import type { SettingsShape } from "../Settings.ts"
@@ -52,17 +51,24 @@ export const paymentObject = (payment: Payment, terms: PaymentTerms): PaymentObj
     received: `${payment.received}`,
     refunded: `${payment.refunded}`,
     kept: `${payment.received - payment.refunded}`,
-    ...present({ amountReceived: payment.amountReceived?.toString(), txHash: payment.txHash }),
+    ...(payment.amountReceived === undefined ? {} : { amountReceived: payment.amountReceived.toString() }),
+    ...(payment.txHash === undefined ? {} : { txHash: payment.txHash }),
     ...(payment.confirmedAt === undefined ? {} : { confirmedAt: iso(payment.confirmedAt) }),
-    ...present({ failureReason: payment.failureReason, tokenContract: token?.contract, chainId }),
+    ...(payment.failureReason === undefined ? {} : { failureReason: payment.failureReason }),
+    ...(token === undefined ? {} : { tokenContract: token.contract }),
+    ...(chainId === undefined ? {} : { chainId }),
     decimals: decimalsOfPayment(payment),
-    ...present({ paymentUri: uri }),
+    ...(uri === undefined ? {} : { paymentUri: uri }),
     ...(status === "detecting" && due > 0n ? { amountRemaining: due.toString() } : {}),
-    ...present({ invoice: payment.invoice && invoiceOf(payment.invoice) })
+    ...(payment.invoice === undefined ? {} : { invoice: invoiceOf(payment.invoice) })
   }
 }
 
-const invoiceOf = ({ id, merchantRef, price }: PricedInvoice) => ({ id, ...present({ merchantRef }), price })
+const invoiceOf = ({ id, merchantRef, price }: PricedInvoice) => ({
+  id,
+  ...(merchantRef === undefined ? {} : { merchantRef }),
+  price
+})
 
 /** An invoice as its merchant sees it. */
 export const invoiceObject = ({ invoice, payments }: InvoiceWithPayments, terms: PaymentTerms): InvoiceObject => ({
@@ -73,5 +79,5 @@ export const invoiceObject = ({ invoice, payments }: InvoiceWithPayments, terms:
 /** The same with its exceptions, as the API returns it. */
 export const accountedObject = ({ payment, ...exceptions }: Accounted, terms: PaymentTerms): AccountedPayment => ({
   ...withExceptions(paymentObject(payment, terms), exceptions),
-  ...present({ redirectUrl: payment.redirectUrl })
+  ...(payment.redirectUrl === undefined ? {} : { redirectUrl: payment.redirectUrl })
 })
