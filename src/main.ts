@@ -179,7 +179,7 @@ const reloads = Effect.fnUntraced(function* ({ hangup, listener }: Lasting) {
     Effect.catchIf(
       reload,
       (error) => error._tag !== "Reloaded",
-      ({ message }) => Effect.zipRight(Effect.logError(`nothing was reloaded: ${message}`), note({ refused: message }))
+      ({ message }) => Effect.zipRight(note({ refused: message }), Effect.logError(`nothing was reloaded: ${message}`))
     )
   )
 })
