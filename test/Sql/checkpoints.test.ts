@@ -109,9 +109,10 @@ liveTest("lone commits are checkpointed by the bytes of the WAL, long before as 
   const path = yield* temporaryDatabase
   const { moved, one } = yield* writing(path, built("chunks/checkpointer.js"))
   let ones = 0
-  for (; moved.length === 0 && ones < 3_000; ones++) yield* one
+  for (; ones === 0 || statSync(`${path}-wal`).size <= longestLog; ones++) yield* one
   expect(ones).toBeLessThan(2_000)
-  expect(statSync(`${path}-wal`).size).toBeLessThan(2 * longestLog)
+  // A thread moves them, as fast as the machine is.
+  while (moved.length === 0) yield* one
 })
 
 liveTest("after a full disk the WAL is checkpointed however short it is", function* () {
@@ -122,7 +123,7 @@ liveTest("after a full disk the WAL is checkpointed however short it is", functi
   isFull = true
   yield* one
   isFull = false
-  for (let ones = 0; moved.length === 0 && ones < 1_000; ones++) yield* one
+  while (moved.length === 0) yield* one
   expect(moved.map(({ checkpointed, log }) => checkpointed - log)).toEqual([0])
 })
 
