@@ -111,7 +111,6 @@ liveTest("lone commits are checkpointed by the bytes of the WAL, long before as 
   let ones = 0
   for (; ones === 0 || statSync(`${path}-wal`).size <= longestLog; ones++) yield* one
   expect(ones).toBeLessThan(2_000)
-  // A thread moves them, as fast as the machine is.
   while (moved.length === 0) yield* one
 })
 
