@@ -13,8 +13,8 @@ import { type Condition, conditionOf } from "./standing.ts"
 
 /** How long a replaced wallet is told of, unless an operator confirms it. Milliseconds. */
 const tellReplaced = 7 * 86_400_000
-/** How old what was read of the file may be. Milliseconds. */
-const keptFile = 10_000
+/** How old what was read of the file may be: reading it takes some 20 ms of the event loop. Milliseconds. */
+const keptFile = 60_000
 /** Changed keys in one row of the audit log, whose size is bounded. */
 const keysPerRow = 5
 

@@ -47,7 +47,7 @@ const machine = Effect.map(temporaryDatabase, (path) => {
     const { conditions } = yield* Effect.provide(makeConfiguration, services)
     const acts = rows<{ act: string; detail: string }>("SELECT act, detail FROM audit ORDER BY sequence")
     return {
-      look: Effect.zipRight(TestClock.adjust("10 seconds"), conditions),
+      look: Effect.zipRight(TestClock.adjust("1 minute"), conditions),
       acts: Effect.map(Effect.provide(acts, services), (all) => all.map(({ detail }) => JSON.parse(detail))),
       confirm: Effect.provide(
         confirmReplaced(() => undefined),
