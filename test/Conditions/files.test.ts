@@ -58,7 +58,7 @@ liveTest("a log that a reader keeps from being checkpointed is told of, until th
     yield* fill(60)
     expect(keys()).toEqual(["wal_long"])
     reader.close()
-    yield* fill(10)
-    expect(keys()).toEqual([])
+    // A thread moves the log in its own time, and the commit after that cuts it.
+    yield* Effect.repeat(fill(1), { until: () => keys().length === 0 })
   }).pipe(Effect.provide(Layer.provideMerge(Sql.layer(path), Workers.layer)))
 })
