@@ -111,10 +111,10 @@ export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable,
 /** A separate read-only connection. It sees every acknowledged write and never waits for the writer. */
 export class Reader extends Context.Tag("tilld/Sql/Reader")<Reader, Db>() {}
 
-const remedies: ReadonlyArray<readonly [code: RegExp, remedy: string]> = [
-  [/^SQLITE_FULL/, "the disk or its quota is full: free some space, tilld goes on by itself"],
-  [/^SQLITE_(BUSY|LOCKED)/, "another process holds the database: end it, only tilld may write to the file"],
-  [/^SQLITE_(IOERR|CANTOPEN|READONLY)/, "the disk answered with an error: check it, and the file's permissions"]
+const reasons: ReadonlyArray<readonly [code: RegExp, reason: string]> = [
+  [/^SQLITE_FULL/, "the disk or its quota is full. Remedy: free some space; tilld goes on by itself"],
+  [/^SQLITE_(BUSY|LOCKED)/, "another process holds the database. Remedy: end it; only tilld may write to the file"],
+  [/^SQLITE_(IOERR|CANTOPEN|READONLY)/, "the disk answered with an error. Remedy: check it, and the file's permissions"]
 ]
 
 /** The code that SQLite or the system gives an error; "" for none. */
@@ -126,7 +126,7 @@ export const isDamage = (cause: unknown): boolean => /^SQLITE_(CORRUPT|NOTADB)/.
 
 const unavailable = (cause: unknown): StoreUnavailable => {
   const code = codeOf(cause)
-  const known = remedies.find(([pattern]) => pattern.test(code))
+  const known = reasons.find(([pattern]) => pattern.test(code))
   if (known === undefined) throw cause
   return new StoreUnavailable({ code, message: `The store is unavailable (${code}): ${known[1]}` })
 }
