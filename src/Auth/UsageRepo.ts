@@ -131,7 +131,7 @@ export const closeAccounts = (
     const was = before.get(account)
     const level = isAt("full", share, was) ? "full" : isAt("near", share, was) ? "near" : undefined
     if (level === undefined) return []
-    const remedy = `raise it: tilld accounts change ${account} --quota`
+    const remedy = `raise it: tilld accounts change ${account} --quota SIZE`
     return [{ account, level, stored, quota, summary: summaryOf(usage, quota, level), remedy }]
   })
 

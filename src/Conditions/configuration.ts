@@ -83,7 +83,7 @@ const ofReplaced = (mode: Mode, at: number, now: number): ReadonlyArray<Conditio
           "wallet_changed",
           mode,
           `wallets.${mode} was replaced: since ${iso(at)} new payments are paid to another wallet`,
-          "if it is meant: tilld config confirm. If not: put the former key back and reload; who changed the file?",
+          "once the file has the key that is meant: tilld config confirm. If it has not: put the former one back and reload first; who changed it?",
           mode === "live" ? "page" : "ticket"
         )
       ]
