@@ -13,7 +13,7 @@ import { iso } from "../lib/moment.ts"
 import { bytesText } from "../lib/quantities.ts"
 import { Uncollected, worthOfWaiting } from "../Payments/addresses/Uncollected.ts"
 import { countOpenOfKind } from "../Payments/ExceptionsRepo.ts"
-import { Prices } from "../Quotes/Prices.ts"
+import { Prices, unread } from "../Quotes/Prices.ts"
 import { Settings } from "../Settings.ts"
 import { freeBytes } from "../Sql/nativeParts.ts"
 import { oneValue, Reader } from "../Sql.ts"
@@ -23,7 +23,7 @@ import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointsRep
 import { makeConfiguration } from "./configuration.ts"
 import type { ConditionKind } from "./kinds.ts"
 import { lookAtMoney } from "./money.ts"
-import { type Condition, conditionOf } from "./standing.ts"
+import { type Condition, conditionIf, conditionOf } from "./standing.ts"
 
 /** Minimum free bytes on the disk of the database. */
 const leastFree = 1e9
@@ -48,6 +48,7 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
     conditionOf(kind, subject, summary, what, chain.mode === "test" ? "note" : undefined)
   const alone = chain.decidesAloneSeconds
   const late = chain.headAheadSeconds ?? 0
+  const slow = `this machine's clock is ${Math.round(late)} seconds behind ${name}: payments end late`
   return [
     ...(chain.ready ? [] : [of("chain_not_read", `${name} is not read, and payments on it wait: ${wrong}`)]),
     ...(alone === undefined
@@ -63,25 +64,14 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
         ]),
     ...chain.providers.flatMap(({ healthy, host, limited, reason = "it is unhealthy" }, place) => {
       const subject = `${name} ${place}`
-      if (limited) {
-        return [
-          of("provider_limited", `${host} refuses calls for ${name} as too many`, "take a larger plan there", subject)
-        ]
-      }
+      const refuses = `${host} refuses calls for ${name} as too many`
+      if (limited) return [of("provider_limited", refuses, "take a larger plan there, or add a provider", subject)]
       if (healthy) return []
       const { remedy = "tilld doctor; if it lasts, put another provider in its place in rpc_urls", wrong } =
         splitRemedy(reason)
       return [of("provider_unused", `${host} is not used for ${name}: ${wrong}`, remedy, subject)]
     }),
-    ...(late > behind
-      ? [
-          of(
-            "clock_behind",
-            `this machine's clock is ${Math.round(late)} seconds behind ${name}: payments end late`,
-            setClock
-          )
-        ]
-      : [])
+    ...(late > behind ? [of("clock_behind", slow, setClock)] : [])
   ]
 }
 
@@ -181,14 +171,13 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
     // A clock that was set back begins anew.
     if (last !== undefined && at < last.at) samples = []
     if (last === undefined || Math.abs(at - last.at) >= sampled) samples = [...samples, now].slice(-mostSamples)
-    const hours = hoursLeft(samples, now)
+    const hours = hoursLeft(samples, now) ?? Number.POSITIVE_INFINITY
     const remedy = "free some space, or move database.path: a full disk stops payments"
-    const left = `the disk of the database has ${bytesText(free)} left`
+    const left = `the disk of ${dirname(database.path)} has ${bytesText(free)} left`
+    const soon = `${left}, and is full in ${Math.floor(hours)} hours`
     return [
-      ...(free < leastFree ? [conditionOf("disk_low", "", left, remedy)] : []),
-      ...(hours !== undefined && hours < 24
-        ? [conditionOf("disk_filling", "", `${left}, and is full in ${Math.floor(hours)} hours`, remedy)]
-        : [])
+      ...conditionIf(free < leastFree, "disk_low", "", left, remedy),
+      ...conditionIf(hours < 24, "disk_filling", "", soon, remedy)
     ]
   }
 
@@ -201,16 +190,9 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
       .flatMap((row) => (row.mode === "live" ? (worthOfWaiting(networks, prices.usd, row) ?? []) : []))
     const sum = BigDecimal.sumAll(worths)
     const about = `about ${BigDecimal.scale(sum, 0).value}`
-    return BigDecimal.lessThanOrEqualTo(sum, most)
-      ? []
-      : [
-          conditionOf(
-            "uncollected",
-            "",
-            `more than ${sweep.remindUsd} USD of live money wait to be collected: ${about}`,
-            "tilld addresses --unswept shows where, and tilld sweep plan begins to collect it"
-          )
-        ]
+    const summary = `more than ${sweep.remindUsd} USD of live money wait to be collected: ${about}`
+    const remedy = "tilld addresses --unswept shows where, and tilld sweep plan begins to collect it"
+    return conditionIf(BigDecimal.greaterThan(sum, most), "uncollected", "", summary, remedy)
   }
 
   const ofBackup = (
@@ -219,39 +201,32 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
     now: number
   ): ReadonlyArray<Condition> => {
     if (last === undefined) {
-      return isLive && firstEvent !== undefined && now - firstEvent > oldestBackup
-        ? [
-            conditionOf(
-              "backup_missing",
-              "",
-              `no backup was ever made, and the database has events from ${iso(firstEvent)} on`,
-              "make them by a timer: docs/backup.md"
-            )
-          ]
-        : []
+      if (!isLive || firstEvent === undefined) return []
+      const summary = `no backup was ever made, and the database has events from ${iso(firstEvent)} on`
+      const remedy = "systemctl enable --now tilld-backup.timer, or a timer of your own: docs/backup.md"
+      return conditionIf(now - firstEvent > oldestBackup, "backup_missing", "", summary, remedy)
     }
-    if (backupAge(last, now) <= oldestBackup) return []
     const when = last > now ? ", when this machine's clock was ahead" : ""
     const remedy = "journalctl -u tilld-backup says why none has been made since"
-    return [conditionOf("backup_old", "", `the last good backup is of ${iso(last)}${when}`, remedy)]
+    const summary = `the last good backup is of ${iso(last)}${when}`
+    return conditionIf(backupAge(last, now) > oldestBackup, "backup_old", "", summary, remedy)
   }
 
-  /** Currencies that had a price: others may have no source, and nobody misses them. */
+  /** Currencies that had a price since the start: others may have no source, and nobody misses them. */
   const priced = new Set<string>()
-  const ofPrices = (): ReadonlyArray<Condition> =>
-    prices.status().flatMap(({ price, reason = "no source has it", symbol }) => {
-      if (price !== undefined) priced.add(symbol)
-      return price !== undefined || !priced.has(symbol)
-        ? []
-        : [
-            conditionOf(
-              "no_price",
-              symbol,
-              `${symbol} has no price: ${reason}`,
-              "tilld doctor says what each source answers"
-            )
-          ]
-    })
+  const ofPrices = (): ReadonlyArray<Condition> => {
+    const all = prices.status()
+    for (const { price, symbol } of all) if (price !== undefined) priced.add(symbol)
+    const of = (subject: string, what: string, reason = unread) => {
+      const remedy = "tilld doctor says what each source answers"
+      return conditionOf("no_price", subject, `${what} has a price: ${reason}`, remedy, isLive ? undefined : "note")
+    }
+    const lost = all.filter(({ price }) => price === undefined)
+    // The sources are out of reach, maybe since before the start: that is one condition.
+    if (lost.length === all.length)
+      return lost.slice(0, 1).flatMap(({ reason }) => (reason === unread ? [] : [of("", "no currency", reason)]))
+    return lost.flatMap(({ reason, symbol }) => (priced.has(symbol) ? [of(symbol, `${symbol} no longer`, reason)] : []))
+  }
 
   let levels: ReadonlyMap<AccountId, QuotaLevel> = new Map()
   const ofQuotas = Effect.map(UsageRepo.all(reader, accounts.quotaBytes), (usages) => {
@@ -261,20 +236,23 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
   })
 
   const ofDeliveries = Effect.map(dispatcher.health, ({ oldestDueMillis }) =>
-    oldestDueMillis <= longestDue
-      ? []
-      : [
-          conditionOf(
-            "deliveries_wait",
-            "",
-            `webhooks have been due for ${Math.round(oldestDueMillis / 1000)} seconds and are not attempted`,
-            "a receiver hangs, or the concurrency limit is reached: see the backlog by endpoint on /metrics"
-          )
-        ]
+    conditionIf(
+      oldestDueMillis > longestDue,
+      "deliveries_wait",
+      "",
+      `webhooks have been due for ${Math.round(oldestDueMillis / 1000)} seconds and are not attempted`,
+      "a receiver hangs, or the concurrency limit is reached: see the backlog by endpoint on /metrics"
+    )
   )
 
   const configuration = yield* makeConfiguration
-  const untold = alerts.url === "" && admin === undefined && isLive
+  const untold = conditionIf(
+    alerts.url === "" && admin === undefined && isLive,
+    "nobody_is_told",
+    "",
+    "nobody is told of what is wrong",
+    "set alerts.url, or let Prometheus read [admin]"
+  )
   let stored: ReadonlyArray<Condition> = []
   const look = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -301,16 +279,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
       ...ofUncollected(),
       ...ofPrices(),
       ...ofOthers(),
-      ...(untold
-        ? [
-            conditionOf(
-              "nobody_is_told",
-              "",
-              "nobody is told of what is wrong",
-              "set alerts.url, or let Prometheus read [admin]"
-            )
-          ]
-        : []),
+      ...untold,
       ...stored
     ]
   })

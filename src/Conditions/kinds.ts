@@ -71,7 +71,7 @@ const all = {
   ),
   no_price: page(
     "15 minutes",
-    "there is no price any more in a currency that had one: quotes and invoices in it are refused",
+    "there is no price any more in a currency that had one, or in none at all: quotes and invoices in it are refused",
     "sales"
   ),
   disk_low: page("1 minute", "less than 1 GB is left on the disk of the database"),

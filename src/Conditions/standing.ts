@@ -24,6 +24,10 @@ export const conditionOf = (
   severity = kinds[kind].severity
 ): Condition => ({ kind, subject, severity, summary, remedy })
 
+/** The condition, if it holds. */
+export const conditionIf = (holds: boolean, ...of: Parameters<typeof conditionOf>): ReadonlyArray<Condition> =>
+  holds ? [conditionOf(...of)] : []
+
 /** Identifies a condition while it lasts: `chain_not_read base.live`. */
 export const keyOf = ({ kind, subject }: { readonly kind: string; readonly subject: string }): string =>
   subject === "" ? kind : `${kind} ${subject}`

@@ -47,6 +47,9 @@ export interface PriceStatus {
   readonly reason: string | undefined
 }
 
+/** The reason where no source was read yet, or none is configured. */
+export const unread = "no source has one"
+
 /** Tokens that stand for one USD. */
 export const stablecoins: ReadonlySet<QuoteCurrency> = new Set(["USDC", "USDT", "DAI"])
 
@@ -101,7 +104,7 @@ export const combine = (
   const stale = reported.filter((one) => !isFresh(one, now)).map((one) => whyStale(one, now))
   const named = new Map([...stale, ...missing].map(({ reason, source }) => [source, reason]))
   const lacking = Array.from(named, ([source, why]) => `${source}: ${why}`).join("; ")
-  if (lowest === undefined) return { ...none, spread: undefined, fresh: [], reason: lacking || "no source has one" }
+  if (lowest === undefined) return { ...none, spread: undefined, fresh: [], reason: lacking || unread }
   const fresh = [lowest, ...others].map(({ source }) => source)
   const highest = others.at(-1)
   const difference = highest === undefined ? zero : BigDecimal.subtract(highest.price, lowest.price)

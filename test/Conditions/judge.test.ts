@@ -5,7 +5,7 @@ import type { ChainHealth } from "../../src/Chains.ts"
 import { hoursLeft, makeJudge } from "../../src/Conditions/judge.ts"
 import { keyOf } from "../../src/Conditions/standing.ts"
 import { iso as isoOf } from "../../src/lib/moment.ts"
-import type { PriceStatus } from "../../src/Quotes/Prices.ts"
+import { type PriceStatus, unread } from "../../src/Quotes/Prices.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
@@ -233,18 +233,26 @@ it.effect("webhooks that are due and not attempted", () =>
   )
 )
 
-it.effect("a price that is lost, and none that there never was", () => {
-  const of = { source: undefined, age: undefined, spread: undefined, fresh: [], reason: "no source has it" }
-  let price: BigDecimal.BigDecimal | undefined = BigDecimal.make(2500n, 0)
-  const status = (): ReadonlyArray<PriceStatus> => [
-    { ...of, symbol: "ETH", price },
-    { ...of, symbol: "MXN", price: undefined }
-  ]
-  return inLive(now, { status }, (found) =>
-    Effect.gen(function* () {
-      expect(yield* found).toEqual(["nobody_is_told"])
-      price = undefined
-      expect(yield* found).toEqual(["no_price ETH", "nobody_is_told"])
+it.effect(
+  "a price that is lost, and none that there never was; all of them are one condition, also after a restart",
+  () => {
+    const of = { source: undefined, age: undefined, spread: undefined, fresh: [], reason: unread }
+    const price = BigDecimal.make(2500n, 0)
+    let prices: ReadonlyArray<PriceStatus> = []
+    const found = (symbol: "ETH" | "EUR" | "MXN", price?: BigDecimal.BigDecimal, reason = "coinbase: HTTP 503") => ({
+      ...{ ...of, symbol, price, reason }
     })
-  )
-})
+    return inLive(now, { status: () => prices }, (keys) =>
+      Effect.gen(function* () {
+        prices = [found("ETH", undefined, unread), found("MXN", undefined, unread)]
+        expect(yield* keys).toEqual(["nobody_is_told"])
+        prices = [found("ETH"), found("MXN")]
+        expect(yield* keys).toEqual(["no_price", "nobody_is_told"])
+        prices = [found("ETH", price), found("EUR", price), found("MXN")]
+        expect(yield* keys).toEqual(["nobody_is_told"])
+        prices = [found("ETH"), found("EUR", price), found("MXN")]
+        expect(yield* keys).toEqual(["no_price ETH", "nobody_is_told"])
+      })
+    )
+  }
+)
