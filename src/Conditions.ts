@@ -20,6 +20,7 @@ import {
   type Look,
   look
 } from "./Conditions/standing.ts"
+import { iso } from "./lib/moment.ts"
 import { quantityText } from "./lib/quantities.ts"
 import { noteOfDaemon } from "./Operations/auditLog.ts"
 import { Settings } from "./Settings.ts"
@@ -33,7 +34,12 @@ const mostOfRound = 4
 /** Most changes that wait for a store that takes no writes. */
 const mostUnnoted = 200
 
-const State = Schema.Struct({ seen: Schema.Array(HeldCondition), unsent: Schema.Array(AlertMessage) })
+const State = Schema.Struct({
+  seen: Schema.Array(HeldCondition),
+  unsent: Schema.Array(AlertMessage),
+  /** The `server.public_url` at which something has answered. */
+  answered: Schema.optional(Schema.String)
+})
 type State = typeof State.Type
 
 const tell = (what: "begins" | "is over", one: HeldCondition) =>
@@ -48,17 +54,13 @@ const tell = (what: "begins" | "is over", one: HeldCondition) =>
   )
 
 /** A message has been refused twice. It is told of everywhere but there. */
-const ofReceiver = (unsent: ReadonlyArray<AlertMessage>): ReadonlyArray<Condition> =>
-  unsent.every(({ attempts }) => attempts < 2)
-    ? []
-    : [
-        conditionOf(
-          "alerts_not_taken",
-          "",
-          `alerts.url has not taken ${quantityText(unsent.length, "message")}`,
-          "tilld alerts test says what it answers; each is tried six times within two days"
-        )
-      ]
+const ofReceiver = (unsent: ReadonlyArray<AlertMessage>): ReadonlyArray<Condition> => {
+  if (unsent.every(({ attempts }) => attempts < 2)) return []
+  const next = iso(Math.min(...unsent.map(({ nextAt }) => nextAt)))
+  const summary = `alerts.url has not taken ${quantityText(unsent.length, "message")}, and gets the next one at ${next}`
+  const remedy = "tilld alerts test says what it answers; each is tried six times within two days"
+  return [conditionOf("alerts_not_taken", "", summary, remedy)]
+}
 
 export const conditionsLayer = Layer.scoped(
   Conditions,
@@ -128,7 +130,7 @@ export const conditionsLayer = Layer.scoped(
       const conditions = yield* found
       const now = yield* Clock.currentTimeMillis
       const seen = look(state.seen, conditions, now)
-      state = { seen: seen.seen, unsent: isTold ? queued(state.unsent, seen, now) : [] }
+      state = { seen: seen.seen, unsent: isTold ? queued(state.unsent, seen, now) : [], answered: publicUrl.answered() }
       note(seen)
       for (const one of seen.began) yield* tell("begins", one)
       for (const one of seen.ended) yield* tell("is over", one)
@@ -145,6 +147,7 @@ export const conditionsLayer = Layer.scoped(
     const rounds = Effect.gen(function* () {
       state = yield* Effect.orDie(readState(reader))
       stored = encoded(state)
+      publicUrl.remember(state.answered)
       return yield* Effect.forever(Effect.zipLeft(heartbeat(round), Effect.sleep(interval)))
     }).pipe(Effect.annotateLogs({ service: "conditions" }))
     let latest: { readonly at: number; readonly conditions: ReadonlyArray<Condition> } | undefined
@@ -181,5 +184,5 @@ export const readState = (db: Db) =>
   )
 
 /** What is stored. After a restart, conditions that are not open yet start their patience again: none was observed. */
-const encoded = ({ seen, unsent }: State): string =>
-  encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), unsent })
+const encoded = ({ seen, ...others }: State): string =>
+  encode({ seen: seen.filter(({ openedAt }) => openedAt !== undefined), ...others })

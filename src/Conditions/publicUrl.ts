@@ -49,10 +49,13 @@ export const lookAtPublicUrl = Effect.fn("Conditions.publicUrl")(function* (publ
   })
 })
 
-/** The judgement of `server.public_url`, and the worker that looks every ten minutes. For http there is none. */
+/**
+ * The judgement of `server.public_url`, and the worker that looks every ten minutes, and every minute while something is wrong.
+ * For http there is none. `answered`: the URL that has answered once, which is kept over restarts by `remember`.
+ */
 export const makePublicUrl = ({ server: { publicUrl } }: Pick<SettingsShape, "server">) => {
-  let found: ReadonlyArray<Condition> = []
-  let hasAnswered = false
+  let answer: Either.Either<ReadonlyArray<Condition>, string> = Either.right([])
+  let answered: string | undefined
   const gone = (reason: string) =>
     conditionOf(
       "proxy_gone",
@@ -60,22 +63,20 @@ export const makePublicUrl = ({ server: { publicUrl } }: Pick<SettingsShape, "se
       `nothing answers at ${publicUrl}: ${reason}`,
       "start the proxy in front of tilld: payers do not reach their pages"
     )
-  const lookOnce = Effect.map(
-    lookAtPublicUrl(publicUrl),
-    Either.match({
-      // A machine that never reached itself by that name may be one that cannot.
-      onLeft: (reason) => {
-        found = hasAnswered ? [gone(reason)] : []
-      },
-      onRight: (conditions) => {
-        hasAnswered = true
-        found = conditions
-      }
-    })
-  )
+  const lookOnce = Effect.map(lookAtPublicUrl(publicUrl), (found) => {
+    answer = found
+    if (Either.isRight(found)) answered = publicUrl
+  })
+  // A machine that never reached itself by that name may be one that cannot.
+  const conditions = () => Either.getOrElse(answer, (reason) => (answered === publicUrl ? [gone(reason)] : []))
+  const pause = Effect.suspend(() => Effect.sleep(conditions().length === 0 ? interval : "1 minute"))
   const isHttps = publicUrl.startsWith("https:")
   return {
-    conditions: () => found,
-    run: isHttps ? Effect.forever(Effect.zipRight(lookOnce, Effect.sleep(interval))) : Effect.never
+    answered: () => answered,
+    conditions,
+    remember: (url: string | undefined) => {
+      answered ??= url
+    },
+    run: isHttps ? Effect.forever(Effect.zipRight(lookOnce, pause)) : Effect.never
   }
 }

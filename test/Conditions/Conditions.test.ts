@@ -15,7 +15,7 @@ import * as Sql from "../../src/Sql.ts"
 import { type Db, Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { clockTest } from "../lib/scopedTest.ts"
-import { testSettingsLayer, testWebhooks } from "../lib/settings.ts"
+import { testSettings, testSettingsLayer, testWebhooks } from "../lib/settings.ts"
 import { execute, rows, storeAccount, temporaryFolder } from "../lib/store.ts"
 import { chainsOf, waitingToCollect } from "./surroundings.ts"
 
@@ -26,6 +26,7 @@ interface World {
   readonly health: Array<ChainHealth>
   /** Messages that were read. */
   taken: number
+  publicUrl?: string
 }
 
 const makeWorld = Effect.gen(function* () {
@@ -39,7 +40,7 @@ const makeWorld = Effect.gen(function* () {
 const full = Layer.succeed(Writer, { write: () => new StoreUnavailable({ code: "SQLITE_FULL", message: "full" }) })
 
 /** The daemon's alerts, on a store that takes writes or is full. */
-const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
+const alertsOf = ({ caFile, health, path, publicUrl = "http://localhost", receiver }: World, isFull = false) =>
   (isFull ? Layer.provide(conditionsLayer, full) : conditionsLayer).pipe(
     Layer.provideMerge(Secrets.layer),
     Layer.provideMerge(Layer.mergeAll(Sql.layer(path), Workers.layer)),
@@ -47,6 +48,7 @@ const alertsOf = ({ caFile, health, path, receiver }: World, isFull = false) =>
       Layer.mergeAll(
         testSettingsLayer(path, {
           alerts: { url: `${receiver.url}/alerts` },
+          server: { ...testSettings(path).server, publicUrl },
           webhooks: testWebhooks({ extraCaFile: caFile })
         }),
         Layer.succeed(MasterKey, Redacted.make(new Uint8Array(32).fill(7))),
@@ -150,6 +152,16 @@ describe("conditions", () => {
     const [first, second] = yield* world.receiver.all
     expect(second?.body).toEqual(first?.body)
     expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"])
+  })
+
+  clockTest("a proxy that has answered is told of once it is gone, also where a restart came between", function* () {
+    const world = yield* makeWorld
+    world.publicUrl = "https://127.0.0.1:1"
+    const state = JSON.stringify({ seen: [], unsent: [], answered: world.publicUrl })
+    yield* living(world, execute("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state]))
+    expect(yield* living(world, next(world))).toEqual(["alert.opened", "proxy_gone"])
+    const stored = living(world, rows<{ state: string }>("SELECT state FROM alerts"))
+    expect((yield* stored).map((row) => JSON.parse(row.state).answered)).toEqual([world.publicUrl])
   })
 
   clockTest("a receiver of alerts that has refused a message twice is a condition, until it takes it", function* () {

@@ -12,13 +12,14 @@ import { testSettings } from "../lib/settings.ts"
 
 const day = 86_400_000
 
-/** Whether both workers have looked, and wait for the next time. */
-const untilAsleep = Effect.gen(function* () {
-  const next = (yield* Clock.currentTimeMillis) + 600_000
-  yield* Effect.repeat(Effect.zipRight(eventLoopTurn, TestClock.sleeps()), {
-    until: (sleeps) => Chunk.filter(sleeps, (at) => at === next).length === 2
+/** Waits until so many workers have looked, and wait for the next time. */
+const untilAsleep = (workers: number, pause = 600_000) =>
+  Effect.gen(function* () {
+    const next = (yield* Clock.currentTimeMillis) + pause
+    yield* Effect.repeat(Effect.zipRight(eventLoopTurn, TestClock.sleeps()), {
+      until: (sleeps) => Chunk.filter(sleeps, (at) => at === next).length === workers
+    })
   })
-})
 
 const at = (identity: Identity) => startRawReceiver(identity, () => undefined)
 
@@ -48,23 +49,31 @@ clockTest("the certificate is judged by its dates and its name", function* () {
   expect(yield* said("https://127.0.0.1:1")).toEqual(Either.left(expect.stringContaining("ECONNREFUSED")))
 })
 
-clockTest(
-  "a proxy that has answered before and answers no more is a condition; one that never did is not",
-  function* () {
-    const { issue } = yield* makeAuthority
-    const { server } = testSettings("unused")
-    const watched = (publicUrl: string) => makePublicUrl({ server: { ...server, publicUrl } })
-    /** Lets the worker look once more. */
-    const lookAgain = TestClock.adjust("10 minutes").pipe(Effect.zipRight(untilAsleep))
-    const scope = yield* Scope.make()
-    const { port } = yield* Scope.extend(at(yield* issue(["127.0.0.1"])), scope)
-    const [known, unknown] = [watched(`https://127.0.0.1:${port}`), watched("https://127.0.0.1:1")]
-    for (const { run } of [known, unknown]) yield* Effect.forkScoped(run)
-    yield* untilAsleep
-    expect(known.conditions()).toEqual([])
-    yield* Scope.close(scope, Exit.void)
-    yield* lookAgain
-    expect(known.conditions().map(keyOf)).toEqual(["proxy_gone"])
-    expect(unknown.conditions()).toEqual([])
+clockTest("a proxy that has answered once, maybe before a restart, is missed; one that never did is not", function* () {
+  const { issue } = yield* makeAuthority
+  const { server } = testSettings("unused")
+  const watched = (publicUrl: string) => makePublicUrl({ server: { ...server, publicUrl } })
+  const identity = yield* issue(["127.0.0.1"])
+  const scope = yield* Scope.make()
+  const { port } = yield* Scope.extend(at(identity), scope)
+  const url = `https://127.0.0.1:${port}`
+  const [known, unknown] = [watched(url), watched("https://127.0.0.1:1")]
+  for (const { run } of [known, unknown]) yield* Effect.forkScoped(run)
+  yield* untilAsleep(2)
+  expect(known.conditions()).toEqual([])
+  expect([known.answered(), unknown.answered()]).toEqual([url, undefined])
+  yield* Scope.close(scope, Exit.void)
+  yield* TestClock.adjust("10 minutes")
+  yield* untilAsleep(1, 60_000)
+  expect(known.conditions().map(keyOf)).toEqual(["proxy_gone"])
+  expect(unknown.conditions()).toEqual([])
+
+  const [restarted, moved] = [watched(url), watched("https://127.0.0.1:1")]
+  for (const { remember, run } of [restarted, moved]) {
+    remember(known.answered())
+    yield* Effect.forkScoped(run)
   }
-)
+  yield* untilAsleep(2, 60_000)
+  expect(restarted.conditions().map(keyOf)).toEqual(["proxy_gone"])
+  expect(moved.conditions()).toEqual([])
+})
