@@ -5,7 +5,7 @@ import { inChildProcess } from "../Backup/childProcess.ts"
 import { isEncrypted } from "../Backup/encryption.ts"
 import { lastBackup } from "../Backup/lastBackup.ts"
 import { bytesText } from "../lib/quantities.ts"
-import { type Condition, conditionOf } from "./standing.ts"
+import { type Condition, conditionIf, conditionOf } from "./standing.ts"
 
 /** Bytes of a log that has not been checkpointed for long: usual ones have a tenth of that. */
 const longLog = 64e6
@@ -22,7 +22,7 @@ export const makeFiles = (path: string) => {
     const bytes = statSync(log, { throwIfNoEntry: false })?.size ?? 0
     const summary = `${log} has ${bytesText(bytes)}: something keeps them from being moved into the database`
     const remedy = `end what reads the database for so long, such as sqlite3 or a backup that hangs: fuser -v ${path} shows it`
-    return bytes > longLog ? [conditionOf("wal_long", "", summary, remedy)] : []
+    return conditionIf(bytes > longLog, "wal_long", "", summary, remedy)
   }
 
   /** An encrypted one cannot be checked here, nor one that was sent elsewhere or belongs to another user. */
@@ -46,9 +46,12 @@ export const makeFiles = (path: string) => {
     )
   })
 
+  // Soon after a start too, so that what was broken before it is not taken for mended.
+  const pause = () => Effect.sleep(checked === "" || broken.length > 0 ? "1 minute" : interval)
+
   return {
     conditions: () => [...ofLog(), ...broken],
     readBack: readBack(),
-    run: Effect.forever(Effect.zipRight(Effect.sleep(interval), readBack()))
+    run: Effect.forever(Effect.zipRight(Effect.suspend(pause), readBack()))
   }
 }

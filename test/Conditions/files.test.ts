@@ -1,13 +1,15 @@
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from "node:fs"
 import { expect } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Effect, Layer } from "effect"
+import { Chunk, Effect, Layer, TestClock } from "effect"
 import { makeFiles } from "../../src/Conditions/files.ts"
 import { keyOf } from "../../src/Conditions/standing.ts"
+import { iso } from "../../src/lib/moment.ts"
+import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { asShipped, installation } from "../Backup/backing.ts"
-import { liveTest } from "../lib/scopedTest.ts"
+import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { temporaryDatabase } from "../lib/store.ts"
 
 liveTest("the newest backup is told of once a byte of it has changed, and no more after a good one", function* () {
@@ -29,6 +31,23 @@ liveTest("the newest backup is told of once a byte of it has changed, and no mor
   yield* backUp("second.db")
   expect(yield* keys()).toEqual([])
 })
+
+clockTest(
+  "a backup that was broken before a start is found a minute after it, before its end would be told",
+  function* () {
+    const path = yield* temporaryDatabase
+    writeFileSync(`${path}.backup`, "no backup")
+    writeFileSync(`${path}.last-backup`, JSON.stringify({ madeAt: iso(0), file: `${path}.backup` }))
+    const files = makeFiles(path)
+    yield* Effect.forkScoped(asShipped(files.run))
+    const turn = Effect.zipRight(eventLoopTurn, TestClock.sleeps())
+    const sleeps = yield* Effect.repeat(turn, { until: Chunk.isNonEmpty })
+    expect([...sleeps]).toEqual([60_000])
+    yield* TestClock.adjust("1 minute")
+    yield* Effect.repeat(eventLoopTurn, { until: () => files.conditions().length > 0 })
+    expect(files.conditions().map(keyOf)).toEqual(["backup_broken"])
+  }
+)
 
 liveTest("a log that a reader keeps from being checkpointed is told of, until the reader has gone", function* () {
   const path = yield* temporaryDatabase
