@@ -1,11 +1,12 @@
 /** Operations on what is wrong: the state of the daemon, and the messages to `alerts.url`. */
 import { Clock, Effect, Redacted, Schema } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
+import { lastLook } from "../Chains/balances/AuditRepo.ts"
 import { ShownCondition } from "../Domain/Condition.ts"
 import { iso } from "../lib/moment.ts"
 import { operation } from "../Operations/operation.ts"
 import { Settings } from "../Settings.ts"
-import { StoreHealth } from "../Sql.ts"
+import { Reader, StoreHealth } from "../Sql.ts"
 import { alertSecret, makeSendAlert, messageOf } from "./alerts.ts"
 import { confirmReplaced } from "./configuration.ts"
 import { type Kind, kinds } from "./kinds.ts"
@@ -29,12 +30,16 @@ export const readStatus = operation({
     /** The keys of conditions for which sales are refused, and for which money may be missed. */
     salesRefused: Schema.Array(Schema.String),
     moneyMissed: Schema.Array(Schema.String),
+    /** ISO 8601: up to when the audit of balances has looked at every live chain. Absent: at one it has not yet, or there is none. */
+    auditedAt: Schema.optional(Schema.String),
     /** Worst first. */
     conditions: Schema.Array(ShownCondition)
   }),
   refusals: [],
   run: Effect.fnUntraced(function* () {
-    const { database } = yield* Settings
+    const { chains, database } = yield* Settings
+    const live = chains.filter(({ mode }) => mode === "live")
+    const audited = yield* Effect.orElseSucceed(lastLook(yield* Reader, live), () => undefined)
     const conditions = yield* Effect.flatMap(Conditions, ({ now }) => now)
     const keysThat = (asks: Kind["asks"]) =>
       conditions.filter(({ kind, severity }) => severity !== "note" && kinds[kind].asks === asks).map(keyOf)
@@ -47,6 +52,7 @@ export const readStatus = operation({
       lostFiles: (yield* StoreHealth).refusal()?.message,
       salesRefused: keysThat("sales"),
       moneyMissed: keysThat("money"),
+      auditedAt: audited ? iso(audited) : undefined,
       conditions: conditions.map(shownCondition)
     }
   })

@@ -17,12 +17,12 @@ const answered = (question: string, keys: ReadonlyArray<string>): string =>
   `${question} ${keys.length === 0 ? "no" : `YES, ${keys.join(", ")}`}`
 
 export const statusCommand = commandOf(readStatus, {
-  print: ({ conditions, moneyMissed, pid, salesRefused, startedAt, version }) =>
+  print: ({ auditedAt, conditions, moneyMissed, pid, salesRefused, startedAt, version }) =>
     Effect.map(Clock.currentTimeMillis, (now) =>
       [
         `tilld ${version}, process ${pid}, runs since ${startedAt}`,
         answered("Are sales refused?", salesRefused),
-        answered("Is money missed?", moneyMissed),
+        `${answered("Is money missed?", moneyMissed)}; balances last compared with the ledger: ${auditedAt ?? "not yet"}`,
         ...(conditions.length === 0 ? ["Nothing is wrong."] : []),
         ...conditions.map(
           ({ key, remedy, severity, since, subject, summary }) =>

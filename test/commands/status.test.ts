@@ -10,14 +10,17 @@ liveTest("says what is wrong, worst first, and fails while customers or money ar
   const { folder, start, tilld } = yield* installation
   const absent = yield* tilld(["status"])
   expect(absent).toMatchObject({ code: 2, stderr: expect.stringContaining("systemctl start tilld") })
-  const env = { TILLD_WALLETS__LIVE: liveXpub }
+  const env = { TILLD_WALLETS__LIVE: liveXpub, TILLD_RATES__SOURCES: '["fixed"]', TILLD_RATES__FIXED__ETH: "2500" }
   appendFileSync(join(folder, "tilld.toml"), `[chains.base.live]\nrpc_urls = ["http://127.0.0.1:1"]\n`)
   yield* start(env)
   const { code, stderr, stdout } = yield* tilld(["status"], env)
   expect([code, stderr]).toEqual([1, "tilld: 1 condition concerns customers or money now\n"])
   const [first, sales, money, ...conditions] = stdout.trimEnd().split("\n")
   expect(first).toMatch(/^tilld \S+, process \d+, runs since \d{4}-\S+Z$/)
-  expect([sales, money]).toEqual(["Are sales refused? no", "Is money missed? YES, chain_not_read base.live"])
+  expect([sales, money]).toEqual([
+    "Are sales refused? no",
+    "Is money missed? YES, chain_not_read base.live; balances last compared with the ledger: not yet"
+  ])
   expect(conditions[0]).toMatch(
     /^PAGE {4}chain_not_read base\.live, since a moment ago: base\.live is not read, .*\. Remedy: /
   )

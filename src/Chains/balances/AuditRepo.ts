@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { chainTraits, type Mode, type Network } from "../../Domain/Chain.ts"
 import { nativeToken } from "../../Domain/Currency.ts"
 import type { BlockRef } from "../../Domain/Receipt.ts"
-import { type Db, oneRow, Tx } from "../../Sql.ts"
+import { type Db, oneRow, oneValue, Tx } from "../../Sql.ts"
 
 /** Findings that are read. */
 const mostFound = 5_000
@@ -18,6 +18,15 @@ export const progress = (db: Db, { chain, mode }: Network) =>
     `SELECT audited AS after, audited_at AS at, verified_number AS verified,
        (SELECT max(sequence) FROM payments) AS payments FROM scans WHERE chain = ? AND mode = ?`,
     [chain, mode]
+  )
+
+/** When it last looked at the one of the networks that has waited longest, Unix milliseconds; 0: at one it has not yet. */
+export const lastLook = (db: Db, networks: ReadonlyArray<Network>) =>
+  oneValue<number>(
+    db,
+    `SELECT min(coalesce(audited_at, 0)) FROM json_each(?)
+       LEFT JOIN scans ON chain = value ->> '$.chain' AND mode = value ->> '$.mode'`,
+    [JSON.stringify(networks.map(({ chain, mode }) => ({ chain, mode })))]
   )
 
 /** The next `limit` addresses behind `after` that were given out in any mode, or may have been by a lost copy of the database. */

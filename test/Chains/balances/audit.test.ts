@@ -1,8 +1,10 @@
 import { expect } from "@effect/vitest"
-import { Effect, TestClock } from "effect"
+import { Clock, Effect, TestClock } from "effect"
 import { getAddress, type Hex } from "viem"
+import * as Audit from "../../../src/Chains/balances/AuditRepo.ts"
 import type { RpcClient } from "../../../src/Chains/rpc/Rpc.ts"
 import { makeMaintenance } from "../../../src/Chains/watcher/maintenance.ts"
+import { Reader } from "../../../src/Sql.ts"
 import { rows } from "../../lib/rows.ts"
 import { soleProvider } from "../../lib/soleProvider.ts"
 import { settings } from "../world.ts"
@@ -50,5 +52,9 @@ story("the audit goes on after a restart, and asks for a thousand addresses in a
   expect(yield* second("5 minutes")).toEqual([])
   expect(yield* second("1 hour")).toEqual([1])
   expect(yield* rows("SELECT audited FROM scans")).toEqual([{ audited: "" }])
+  const reader = yield* Reader
+  expect(yield* Audit.lastLook(reader, [base])).toBe(yield* Clock.currentTimeMillis)
+  // As long as one chain waits for its first look, none is claimed.
+  expect(yield* Audit.lastLook(reader, [base, { ...base, chain: "polygon" }])).toBe(0)
   expect(yield* second("1 hour")).toEqual([1000])
 })
