@@ -25,7 +25,7 @@ const mostConnections = 64
 /** Limits of both sockets. One request a connection, so that no more wait than there may be connections. */
 const limits = {
   ...{ headersTimeout: 5_000, requestTimeout: 5_000, drainTimeout: 0 },
-  ...{ total: mostConnections, perClient: mostConnections, pipelined: 1 }
+  ...{ total: mostConnections, pipelined: 1 }
 }
 /** A test send has 30 seconds to its status and 5 more to the end of the response. */
 const answerDeadline = "40 seconds"

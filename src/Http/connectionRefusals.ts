@@ -3,14 +3,13 @@
  * JSON reply, after the replies that its connection still waits for, and then the connection is closed. `listener.ts` and
  * `requests.ts` call it.
  */
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
-import { Socket } from "node:net"
-import type { Duplex } from "node:stream"
+import { type IncomingMessage, STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
 import { Clock, Effect, type Fiber, FiberId } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
 import { networkOf } from "./clientAddress.ts"
-import type { Connections } from "./connections.ts"
+import type { Connection } from "./connections.ts"
 import { errorReply, headersOf } from "./HttpReply.ts"
 import { RefusalPace } from "./RefusalPace.ts"
 
@@ -76,15 +75,12 @@ export const noTunnels = new ApiError({
   message: "This server is not a proxy: it takes no CONNECT."
 })
 
-/** Instead of an error: the refused request has its reply already, which must still arrive. */
-const answered = "answered"
-
 /**
  * Refusals sent at once: they occur to honest clients, and a delay would hold the connection. Only floods cause the
  * others often. Each such connection costs half a millisecond or more, and a flooding client opens the next one when
  * one is refused: those refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
  */
-const unpaced = new Set<ApiError | typeof answered>([tooManyConnections, tooManyBodies, tooLate])
+const unpaced = new Set<ApiError | undefined>([tooManyConnections, tooManyBodies, tooLate])
 
 /** How long a refused client has to read the reply before the connection is closed. */
 const readTime = "1 second"
@@ -93,25 +89,17 @@ const readTime = "1 second"
 const mostDropped = 128 * 1024
 
 /**
- * Stops all reads. A paused socket reads once more, and keeps those 64 KiB: with thousands that wait for their
- * refusals, a flood would fill the memory. Node has no other public way.
- */
-const stopReading = (socket: Duplex): void => {
-  const { _handle: handle } = socket as Duplex & { readonly _handle?: { readonly readStop?: () => void } }
-  if (handle?.readStop === undefined) socket.pause()
-  else handle.readStop()
-}
-
-/**
  * From now on nothing that the client sends is parsed. So much is read and dropped, since a connection that is closed
- * with unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Beyond that nothing is read: reading
- * costs time too.
+ * with unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Beyond that nothing is read, since that
+ * costs time too; nor is the socket paused, since it reads once more then, and keeps those 64 KiB: with thousands that wait
+ * for their refusals, a flood would fill the memory. Node has no other public way.
  */
-const stopListening = (socket: Duplex): void => {
+const stopListening = ({ socket }: Connection): void => {
+  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly readStop?: () => void } }
   let left = mostDropped
   const drop = ({ length }: Buffer) => {
     left -= length
-    if (left <= 0) stopReading(socket)
+    if (left <= 0) handle?.readStop?.()
   }
   // Node would close the connection of a client that ends its side, before it has its reply: here it is closed soon anyway.
   socket.removeAllListeners("end").removeAllListeners("data").on("data", drop).resume()
@@ -121,9 +109,9 @@ const stopListening = (socket: Duplex): void => {
  * Replies without a request, and ends the connection. False when the socket is no longer writable: the caller closes the
  * connection at once then, and otherwise after the client has had time to read.
  */
-const dismiss = (socket: Duplex, error: ApiError | typeof answered): boolean => {
-  if (!(socket instanceof Socket) || !socket.writable) return false
-  if (error === answered) {
+const dismiss = ({ socket }: Connection, error: ApiError | undefined): boolean => {
+  if (!socket.writable) return false
+  if (error === undefined) {
     socket.end()
     return true
   }
@@ -134,8 +122,6 @@ const dismiss = (socket: Duplex, error: ApiError | typeof answered): boolean => 
   socket.end(`${lines.join("\r\n")}\r\n\r\n${reply.text}`)
   return true
 }
-
-type Exchange = Readonly<{ request: IncomingMessage; response: ServerResponse }>
 
 /** The owner whose refusals share a rate limit. */
 export interface Refused {
@@ -148,73 +134,58 @@ export interface Refused {
 /** Refuses connections with a reply, after the replies that they still wait for. */
 export const makeRefusals = (
   runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>,
-  connections: Connections<Duplex>,
   { clientOf, isProxy }: Refused
 ) => {
-  const latest = new WeakMap<Duplex, Exchange>()
   const pace = new RefusalPace(10, 2)
-  /** The error to reply with; undefined once the connection is ended. */
-  const refused = new WeakMap<Duplex, ApiError | typeof answered | undefined>()
 
-  /** The requests that refused connections were refused for, as far as they were read. */
-  const requests = new WeakMap<Duplex, IncomingMessage>()
-
-  const waitOf = (socket: Duplex, now: number): number => {
-    const request = requests.get(socket)
-    if (request !== undefined) return pace.wait(clientOf(request), now)
-    const address = (socket instanceof Socket ? socket.remoteAddress : undefined) ?? ""
+  const waitOf = ({ refusal, socket }: Connection, now: number): number => {
+    if (refusal?.request !== undefined) return pace.wait(clientOf(refusal.request), now)
+    const address = socket.remoteAddress ?? ""
     return isProxy(address) ? 0 : pace.wait(networkOf(address), now)
   }
 
-  const inTurn = (socket: Duplex, end: Effect.Effect<void>) =>
+  const inTurn = (connection: Connection, end: Effect.Effect<void>) =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const wait = waitOf(socket, now)
+      const wait = waitOf(connection, now)
       return wait === 0 ? end : Effect.delay(end, wait)
     })
 
-  const goOn = (socket: Duplex) => {
-    const error = refused.get(socket)
-    if (error === undefined || connections.working(socket) > 0) return
-    refused.set(socket, undefined)
-    const end = Effect.suspend(() => (dismiss(socket, error) ? Effect.sleep(readTime) : Effect.void)).pipe(
+  const goOn = (connection: Connection) => {
+    const { refusal, socket, working } = connection
+    if (refusal === undefined || refusal.isUnderWay || working > 0) return
+    refusal.isUnderWay = true
+    const end = Effect.suspend(() => (dismiss(connection, refusal.error) ? Effect.sleep(readTime) : Effect.void)).pipe(
       Effect.zipRight(Effect.sync(() => socket.destroy()))
     )
-    const fiber = runFork(unpaced.has(error) ? end : inTurn(socket, end))
+    const fiber = runFork(unpaced.has(refusal.error) ? end : inTurn(connection, end))
     socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
   }
 
-  const refuse = (error: ApiError | typeof answered, socket: Duplex, request?: IncomingMessage) => {
-    refused.set(socket, error)
-    if (request !== undefined) requests.set(socket, request)
-    stopListening(socket)
-    goOn(socket)
+  const refuse = (error: ApiError | undefined, connection: Connection, request?: IncomingMessage) => {
+    connection.refusal = { error, request, isUnderWay: false }
+    stopListening(connection)
+    goOn(connection)
   }
 
   /** Refuses the rest of a request, unless it has its reply: the client would take a second one for the next. */
-  const refuseRest = (error: ApiError, socket: Duplex) => {
+  const refuseRest = (error: ApiError, connection: Connection) => {
+    const { latest, refusal, socket, working } = connection
     // A refused connection stays open until its earlier requests have their replies, whatever else it sends.
-    if (refused.has(socket) && connections.working(socket) > 0) return
-    const { request, response } = latest.get(socket) ?? {}
+    if (refusal !== undefined && working > 0) return
+    const { request, response } = latest ?? {}
     const isAnswered = request?.complete === false && response?.headersSent
-    if (refused.has(socket) || (isAnswered && !response.writableEnded)) return void socket.destroy()
-    refuse(isAnswered ? answered : error, socket, request)
+    if (refusal !== undefined || (isAnswered && !response.writableEnded)) return void socket.destroy()
+    refuse(isAnswered ? undefined : error, connection, request)
   }
 
   return {
     goOn,
     refuse,
-    isRefused: (socket: Duplex) => refused.has(socket),
-    note: (request: IncomingMessage, response: ServerResponse) => latest.set(request.socket, { request, response }),
-    /** The request or its reply is complete: with both, nothing of it is kept any longer, including its trailers. */
-    forget: (socket: Duplex) => {
-      const { request, response } = latest.get(socket) ?? {}
-      if (request?.complete && response?.writableFinished) latest.delete(socket)
-    },
     refuseRest,
     /** For Node's "clientError": a request that could not be read, before its headers or within its body. */
-    refuseUnread: (error: NodeJS.ErrnoException, socket: Duplex) => {
-      if (error.code === "ECONNRESET") socket.destroy()
-      else refuseRest(refusalOf(error), socket)
+    refuseUnread: (error: NodeJS.ErrnoException, connection: Connection) => {
+      if (error.code === "ECONNRESET") connection.socket.destroy()
+      else refuseRest(refusalOf(error), connection)
     }
   }
 }

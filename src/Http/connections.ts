@@ -1,13 +1,14 @@
 /**
- * Which connections are open, and which one is closed when a limit is reached. A connection *waits* while the server
- * waits for its client: it is idle, a request is arriving, or a reply has not been taken. At its client's limit the
- * connection that has waited longest is closed in favour of a new one; at the limit of all, the one that has waited
- * longest of the client with most connections. So neither idle connections nor slow clients keep others out, and a
- * client with few connections keeps them, however many others connect. A connection whose request is being worked on is
- * never closed; one whose request is held back to slow its client down counts as waiting. A pure data structure:
- * `listener.ts` and `requests.ts` report events to it and close what it evicts.
+ * Which connections are open, and what is under way on each. A connection *waits* while the server waits for its client: it is
+ * idle, a request is arriving, or a reply has not been taken; also while its request is held back to slow its client down. Where
+ * all are in use, a new connection takes the place of the one that has waited longest, first of those without any reply so far:
+ * neither idle connections nor slow clients keep others out, and one whose request is worked on is never closed. How many one
+ * client may open is for the proxy in front to limit. `listener.ts` and `requests.ts` report events to it.
  */
-import { networkOf } from "./clientAddress.ts"
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import type { ApiError } from "../Domain/ApiError.ts"
 
 /**
  * Maximum number of small pieces in which bodies may arrive on a connection before it gets a reply: chunks, or TCP
@@ -28,235 +29,113 @@ const mostFiller = 17 * 1024
 /** Minimum bytes of a piece that is not small: the smallest usual TCP segment has 536, even on a slow link. */
 const largePiece = 128
 
-/** Limits for connections that are open at the same time. */
-export interface ConnectionLimits {
-  /** Connections of all clients together. */
-  readonly total: number
-  /** Connections of one client: an IPv4 address, or an IPv6 /64, which is what one customer is given. */
-  readonly perClient: number
-  /** Bytes of replies that one client has not taken yet. The last reply may exceed it. */
-  readonly unreadPerClient: number
-  /** The operator's own proxies carry connections of many clients: only the limits of all apply to them. */
-  readonly isProxy: (address: string) => boolean
+/** Why nothing more of a connection is parsed: an error to send, or nothing, since the refused request has its reply. */
+export interface Refusal {
+  readonly error: ApiError | undefined
+  /** The refused request, as far as it was read. */
+  readonly request: IncomingMessage | undefined
+  isUnderWay: boolean
 }
 
-interface Client<C> {
-  readonly name: string
-  open: number
-  /** Bytes of replies that it has not taken. */
-  unread: number
-  /** Whether a request of it had a reply, on an open connection or since it always had one open. */
-  served: boolean
-  readonly isProxy: boolean
-  /** Its waiting connections, in the order in which they began to wait. */
-  readonly waiting: Set<C>
-}
-
-interface Open<C> {
-  readonly client: Client<C>
-  /** Requests that have arrived whole and have no reply yet. */
-  working: number
-  /** Those of them that are held back. */
-  held: number
-  /** Those of them whose replies were handed over whole, and are not taken yet. */
-  sent: number
+export class Connection {
+  readonly socket: Socket
   /** Requests whose headers have arrived, and whose replies are not through. */
-  unanswered: number
+  unanswered = 0
+  /** Requests that have arrived whole, and whose replies have not been taken. */
+  working = 0
+  /** Those of them that are worked on here: neither held back, nor with a reply that was handed over whole. */
+  busy = 0
+  /** Requests that are held back. */
+  held = 0
+  /** Whether a request had a reply. */
+  isServed = false
+  refusal: Refusal | undefined
+  /** The latest request and its response, until both are complete. */
+  latest: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined
+  /** What its requests do once it is closed. */
+  readonly onClose = new Set<() => void>()
   /** Small pieces of bodies that have come since the last reply. */
-  pieces: number
+  #pieces = 0
   /** Bytes that have come since the last headers, and since those or the last piece of a body. */
-  bytes: number
-  filler: number
-  /** Bytes of replies that have not been taken. */
-  unread: number
-}
+  #bytes = 0
+  #filler = 0
 
-/** Whether a new connection is admitted, and which waiting connection it replaces, if any. */
-export type Admission<C> = { readonly admitted: true; readonly evicted: C | undefined } | { readonly admitted: false }
-
-/** Eviction order: the client with the most connections first; among equals, the one not served yet. */
-const greed = ({ isProxy, open, served }: Client<unknown>): number =>
-  // A proxy's connections belong to many clients.
-  (isProxy ? 0 : open) + (served ? 0 : 0.5)
-
-export class Connections<C> {
-  readonly #limits: ConnectionLimits
-  readonly #clients = new Map<string, Client<C>>()
-  readonly #open = new Map<C, Open<C>>()
-
-  constructor(limits: ConnectionLimits) {
-    this.#limits = limits
+  constructor(socket: Socket) {
+    this.socket = socket
   }
 
-  /** A new connection. The evicted one no longer counts; the caller closes it. */
-  admit(connection: C, address: string): Admission<C> {
-    const name = networkOf(address)
-    const isProxy = this.#limits.isProxy(address)
-    // A proxy is one by its exact address, not by its network.
-    const id = isProxy ? address : name
-    const known = this.#clients.get(id)
-    const client = known ?? { name: id, open: 0, unread: 0, served: false, isProxy, waiting: new Set<C>() }
-    const hasTooMany = client.open >= this.#limits.perClient && !isProxy
-    let evicted: C | undefined
-    if (hasTooMany || this.#open.size >= this.#limits.total) {
-      const loser = hasTooMany ? client : this.#greediest()
-      // A client with more connections gets no further one at the cost of a client with few.
-      const isGreedier = !hasTooMany && loser !== undefined && greed(client) > greed(loser)
-      ;[evicted] = isGreedier ? [] : (loser?.waiting ?? [])
-      if (evicted === undefined) return { admitted: false }
-      this.closed(evicted)
-    }
-    client.open += 1
-    this.#clients.set(id, client)
-    const counts = { working: 0, held: 0, sent: 0, unanswered: 0, pieces: 0, bytes: 0, filler: 0, unread: 0 }
-    this.#open.set(connection, { client, ...counts })
-    this.#wait(connection, client)
-    return { admitted: true, evicted }
-  }
-
-  /** The number of a connection's requests whose replies have not been taken. */
-  working(connection: C): number {
-    return this.#open.get(connection)?.working ?? 0
-  }
-
-  /** The number of a connection's requests that wait for a reply, complete or not. */
-  unanswered(connection: C): number {
-    return this.#open.get(connection)?.unanswered ?? 0
-  }
-
-  /** Whether a request of the connection is held back. */
-  isHeld(connection: C): boolean {
-    return (this.#open.get(connection)?.held ?? 0) > 0
-  }
-
-  /** The headers of a request have arrived: its connection goes to the end of the order of waiting. */
-  heard(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.unanswered += 1
-    open.bytes = 0
-    open.filler = 0
-    if (open.client.waiting.has(connection)) this.#wait(connection, open.client)
+  /** The headers of a request have arrived. */
+  heard(): void {
+    this.unanswered += 1
+    this.#bytes = 0
+    this.#filler = 0
   }
 
   /** The reply to a request that was `heard` is complete. */
-  replied(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.unanswered -= 1
-    open.pieces = 0
+  replied(): void {
+    this.unanswered -= 1
+    this.#pieces = 0
   }
 
   /** A piece of a body has arrived, of so many bytes; false when too many were small. */
-  piece(connection: C, bytes: number): boolean {
-    const open = this.#open.get(connection)
-    if (open === undefined) return true
-    open.filler = 0
+  piece(bytes: number): boolean {
+    this.#filler = 0
     if (bytes >= largePiece) return true
-    open.pieces += 1
-    return open.pieces <= maxPieces
+    this.#pieces += 1
+    return this.#pieces <= maxPieces
   }
 
   /** Bytes have arrived, and are to be parsed. Gives what exceeds its limit, if anything: the request, or filler. */
-  arrived(connection: C, bytes: number): "bytes" | "filler" | undefined {
-    const open = this.#open.get(connection)
-    if (open === undefined) return undefined
-    open.bytes += bytes
-    open.filler += bytes
-    return open.filler > mostFiller ? "filler" : open.bytes > mostBytes ? "bytes" : undefined
+  arrived(bytes: number): "bytes" | "filler" | undefined {
+    this.#bytes += bytes
+    this.#filler += bytes
+    return this.#filler > mostFiller ? "filler" : this.#bytes > mostBytes ? "bytes" : undefined
+  }
+}
+
+export class Connections {
+  readonly #most: number
+  readonly #open = new Map<Duplex, Connection>()
+  /** Those that wait, in the order in which they began to: without any reply so far, and others. */
+  readonly #unserved = new Set<Connection>()
+  readonly #served = new Set<Connection>()
+
+  /** @param most connections that may be open */
+  constructor(most: number) {
+    this.#most = most
   }
 
-  /** A whole request has arrived. */
-  began(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.working += 1
-    this.#place(connection, open)
-  }
-
-  /** A request that `began` is held back. Its connection may be evicted meanwhile. */
-  held(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.held += 1
-    this.#place(connection, open)
-  }
-
-  /** A request that was `held` is worked on again. */
-  released(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.held -= 1
-    this.#place(connection, open)
-  }
-
-  /** The reply to a request that `began` was handed over whole: its client has to take it. */
-  sent(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.sent += 1
-    this.#place(connection, open)
-  }
-
-  /** A reply that was `sent` has been taken. */
-  answered(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.working -= 1
-    open.sent -= 1
-    open.client.served = true
-    this.#place(connection, open)
-  }
-
-  /** Adds bytes of a reply that the client has not taken yet; false when it had left too many already. */
-  unread(connection: C, bytes: number): boolean {
-    const open = this.#open.get(connection)
-    if (open === undefined) return true
-    const { client } = open
-    const isAllowed = client.isProxy || client.unread <= this.#limits.unreadPerClient
-    open.unread += bytes
-    client.unread += bytes
-    return isAllowed
-  }
-
-  /** The client has taken bytes that were `unread`. */
-  taken(connection: C, bytes: number): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    open.unread -= bytes
-    open.client.unread -= bytes
-  }
-
-  closed(connection: C): void {
-    const open = this.#open.get(connection)
-    if (open === undefined) return
-    const { client } = open
-    client.unread -= open.unread
-    this.#open.delete(connection)
-    client.waiting.delete(connection)
-    client.open -= 1
-    if (client.open === 0) this.#clients.delete(client.name)
-  }
-
-  /** The client with most connections, one of them waiting. Looks at all clients: called at the limit only. */
-  #greediest(): Client<C> | undefined {
-    let greediest: Client<C> | undefined
-    for (const client of this.#clients.values()) {
-      if (client.waiting.size === 0) continue
-      if (greediest === undefined || greed(client) > greed(greediest)) greediest = client
+  /** A new connection, perhaps in place of another one; undefined when all are worked on. */
+  admit(socket: Socket): Connection | undefined {
+    if (this.#open.size >= this.#most) {
+      const [loser] = this.#unserved.size > 0 ? this.#unserved : this.#served
+      if (loser === undefined) return undefined
+      this.closed(loser)
+      loser.socket.destroy()
     }
-    return greediest
+    const connection = new Connection(socket)
+    this.#open.set(socket, connection)
+    this.place(connection)
+    return connection
   }
 
-  #place(connection: C, { client, held, sent, working }: Open<C>): void {
-    // The body of a request that is held back may not be here yet.
-    if (working > held + sent) client.waiting.delete(connection)
-    else this.#wait(connection, client)
+  of(socket: Duplex): Connection | undefined {
+    return this.#open.get(socket)
   }
 
-  /** To the end of the order of waiting. */
-  #wait(connection: C, client: Client<C>): void {
-    client.waiting.delete(connection)
-    client.waiting.add(connection)
+  /** Something has happened to it: to the end of the order of waiting, unless it is worked on. */
+  place(connection: Connection): void {
+    this.#unserved.delete(connection)
+    this.#served.delete(connection)
+    // The body of a request that is held back may not be here yet: then it is below 0.
+    if (connection.busy <= 0 && this.#open.has(connection.socket)) {
+      ;(connection.isServed ? this.#served : this.#unserved).add(connection)
+    }
+  }
+
+  closed(connection: Connection): void {
+    this.#open.delete(connection.socket)
+    this.place(connection)
+    for (const call of [...connection.onClose]) call()
   }
 }

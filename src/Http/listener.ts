@@ -5,14 +5,13 @@
  */
 import { createServer, type Server } from "node:http"
 import { Server as NetServer, type Socket } from "node:net"
-import type { Duplex } from "node:stream"
 import { Context, Data, Effect, Runtime, type Scope } from "effect"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { retryPatiently } from "../Telemetry/patience.ts"
 import { Workers } from "../Telemetry/Workers.ts"
 import { networkOf } from "./clientAddress.ts"
 import { noTunnels, tooManyConnections } from "./connectionRefusals.ts"
-import { type ConnectionLimits, Connections } from "./connections.ts"
+import { Connection, Connections } from "./connections.ts"
 import { makeRequests, type RequestLimits } from "./requests.ts"
 import type { Respond } from "./respond.ts"
 
@@ -52,7 +51,9 @@ const passing: Readonly<Record<string, string>> = {
 }
 
 /** Limits of the listener. Times in milliseconds. */
-export interface Front extends ConnectionLimits, RequestLimits {
+export interface Front extends RequestLimits {
+  /** Connections that may be open. */
+  readonly total: number
   /**
    * From the first byte of a request, or from the start of a connection that sends nothing, to the end of the headers.
    */
@@ -72,12 +73,9 @@ const defaults: Front = {
   connectionsCheckingInterval: 1_000,
   drainTimeout: 20_000,
   total: 4_096,
-  // More than the requests that any key may make in a minute.
-  perClient: 256,
   pipelined: 32,
-  // Dozens of the longest lists.
-  unreadPerClient: 16 * 1024 * 1024,
-  // For one client, 56 of the largest.
+  // For one client an eighth: dozens of the longest lists, or of the largest bodies.
+  unread: 128 * 1024 * 1024,
   bodies: 32 * 1024 * 1024,
   isProxy: () => false,
   clientOf: ({ socket }) => networkOf(socket.remoteAddress ?? "")
@@ -161,7 +159,7 @@ export const makeServer = Effect.fnUntraced(function* (
   kept: KeptListener = { isReloading: false }
 ) {
   const front = { ...defaults, ...over }
-  const connections = new Connections<Duplex>(front)
+  const connections = new Connections(front.total)
   const runtime = yield* Effect.runtime<never>()
   const requests = makeRequests(respond, runtime, connections, front)
   const { answerTimeout, connectionsCheckingInterval, headersTimeout, requestTimeout } = front
@@ -179,13 +177,16 @@ export const makeServer = Effect.fnUntraced(function* (
     // It was reset before it was accepted. Without a parser for each, a flood of these costs little.
     if (client === undefined) return socket.destroy()
     serveConnection?.call(server, socket)
-    const admission = connections.admit(socket, client)
-    if (!admission.admitted) return requests.refuse(tooManyConnections, socket)
-    admission.evicted?.destroy()
-    socket.once("close", () => connections.closed(socket))
-    parseInSlices(socket, (bytes) => requests.isWanted(socket, bytes))
+    const connection = connections.admit(socket)
+    if (connection === undefined) return requests.refuse(tooManyConnections, new Connection(socket))
+    socket.once("close", () => connections.closed(connection))
+    parseInSlices(socket, (bytes) => requests.isWanted(connection, bytes))
   })
-  server.on("clientError", requests.refuseUnread)
+  server.on("clientError", (error, socket) => {
+    const connection = connections.of(socket)
+    if (connection === undefined) socket.destroy()
+    else requests.refuseUnread(error, connection)
+  })
   const acceptErrors = new LogLimit({ perKey: 1, inAll: 10 })
   const onAcceptError = ({ code = "", message }: NodeJS.ErrnoException) => {
     const line = Effect.annotateLogs(Effect.logError("a connection could not be accepted"), { reason: message })
@@ -196,7 +197,8 @@ export const makeServer = Effect.fnUntraced(function* (
   server.on("connect", (_, socket) => {
     // After a CONNECT Node no longer handles the socket's errors.
     socket.on("error", () => socket.destroy())
-    requests.refuse(noTunnels, socket)
+    const connection = connections.of(socket)
+    if (connection !== undefined) requests.refuse(noTunnels, connection)
   })
   // An unknown `Expect` header may be ignored (RFC 9110, 10.1.1). Node would refuse it, without a JSON body.
   server.on("checkExpectation", requests.take)

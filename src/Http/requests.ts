@@ -5,7 +5,6 @@
  * Node's listener; `connections.ts` keeps the limits.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { Duplex } from "node:stream"
 import { Deferred, Effect, Exit, Fiber, FiberId, Runtime, RuntimeFlags, Stream } from "effect"
 import { ApiError, bodyTooLarge } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
@@ -14,6 +13,7 @@ import { hasBody, noBody, receiveBody } from "./body.ts"
 import {
   makeRefusals,
   maxHeaders,
+  type Refused,
   tooManyAtOnce,
   tooManyBodies,
   tooManyHeaders,
@@ -21,9 +21,10 @@ import {
   tooMuchFiller,
   unknownVersion
 } from "./connectionRefusals.ts"
-import type { ConnectionLimits, Connections } from "./connections.ts"
+import type { Connection, Connections } from "./connections.ts"
 import { errorReply, type HttpReply, headersOf, type Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
+import { Room } from "./Room.ts"
 import type { Respond } from "./respond.ts"
 
 const shuttingDown = new ApiError({
@@ -32,70 +33,25 @@ const shuttingDown = new ApiError({
   headers: { "retry-after": "5" }
 })
 
-/** The part of the free bytes that one client may take. */
-const share = 1 / 8
-
-/**
- * Room for the bytes of request bodies that are kept until the requests have their replies. One client may take an
- * eighth of what is still free: however many do, there is room for another one. The client is the sender of a request,
- * not the proxy that it came through.
- */
-export class BodyRoom {
-  #free: number
-  readonly #kept = new Map<string, number>()
-
-  /** @param bytes for all clients together */
-  constructor(bytes: number) {
-    this.#free = bytes
-  }
-
-  /** Takes room for bytes of a client; false when there is none for them. */
-  take(client: string, bytes: number): boolean {
-    const kept = (this.#kept.get(client) ?? 0) + bytes
-    if (kept > this.#free * share) return false
-    this.#free -= bytes
-    this.#kept.set(client, kept)
-    return true
-  }
-
-  /** Gives back room that was taken. */
-  giveBack(client: string, bytes: number): void {
-    const kept = (this.#kept.get(client) ?? 0) - bytes
-    this.#free += bytes
-    if (kept > 0) this.#kept.set(client, kept)
-    else this.#kept.delete(client)
-  }
-}
-
 /** Node's parser also takes HTTP/0.9 and HTTP/2.0 in a request line, which are other protocols. */
 const versions = new Set(["1.1", "1.0"])
-
-/** The callbacks of a connection's requests, to run when it closes. */
-const closeCallbacks = new WeakMap<Duplex, Set<() => void>>()
-
-// Apart from `onceClosed`: the socket's listener would keep what that one's first caller refers to, a request among it.
-const callbacksOf = (socket: Duplex): Set<() => void> => {
-  const known = closeCallbacks.get(socket)
-  if (known !== undefined) return known
-  const callbacks = new Set<() => void>()
-  closeCallbacks.set(socket, callbacks)
-  socket.once("close", () => {
-    for (const call of [...callbacks]) call()
-  })
-  return callbacks
-}
 
 /**
  * Calls back once the response is sent or the connection has closed. A pipelined response that waits behind another gets
  * no "close" event of its own when the connection closes.
  */
-const onceClosed = (socket: Duplex, response: ServerResponse, then: () => void): void => {
-  const waiting = callbacksOf(socket)
+const onceClosed = ({ onClose }: Connection, response: ServerResponse, then: () => void): void => {
   const end = () => {
-    if (waiting.delete(end)) then()
+    if (onClose.delete(end)) then()
   }
-  waiting.add(end)
+  onClose.add(end)
   response.once("close", end)
+}
+
+/** The request or its reply is complete: with both, nothing of it is kept any longer, including its trailers. */
+const forget = (connection: Connection) => {
+  const { request, response } = connection.latest ?? {}
+  if (request?.complete && response?.writableFinished) connection.latest = undefined
 }
 
 /** Writes the reply; true when a streamed body follows. */
@@ -127,7 +83,7 @@ const writePiece = (response: ServerResponse, piece: string, patience: number) =
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
-export interface RequestLimits {
+export interface RequestLimits extends Refused {
   /**
    * Milliseconds in which a client has to take a reply, or a piece of a stream; the longest without a byte in either direction
    * while a request waits for its reply.
@@ -137,8 +93,8 @@ export interface RequestLimits {
   readonly pipelined: number
   /** Bytes of request bodies that are kept for all clients together. */
   readonly bodies: number
-  /** The client of a request's body. */
-  readonly clientOf: (request: IncomingMessage) => string
+  /** Bytes of replies that all clients together have not taken. */
+  readonly unread: number
 }
 
 /** A reply with a streamed body. */
@@ -176,18 +132,19 @@ interface Answering {
 export const makeRequests = (
   respond: Respond,
   runtime: Runtime.Runtime<never>,
-  connections: Connections<Duplex>,
-  { answerTimeout: patience, bodies, clientOf, isProxy, pipelined }: RequestLimits & Pick<ConnectionLimits, "isProxy">
+  connections: Connections,
+  { answerTimeout: patience, bodies, clientOf, isProxy, pipelined, unread }: RequestLimits
 ) => {
-  const room = new BodyRoom(bodies)
+  const bodyRoom = new Room(bodies)
+  const unreadRoom = new Room(unread)
   const runFork = forkIn(runtime)
   /** A reload puts another one in its place: what is under way has begun with the former one. */
   let current: Answering = { respond, runFork, next: Deferred.unsafeMake(FiberId.none) }
-  const refusals = makeRefusals(runFork, connections, { clientOf, isProxy })
+  const refusals = makeRefusals(runFork, { clientOf, isProxy })
   let closing = false
   let unanswered = 0
   let onNone: (() => void) | undefined
-  const working = new Map<Fiber.RuntimeFiber<unknown>, Duplex>()
+  const working = new Map<Fiber.RuntimeFiber<unknown>, Connection>()
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
   /** Replies that were ready as soon as their requests had been read. */
   let ready: Array<() => void> = []
@@ -224,7 +181,8 @@ export const makeRequests = (
   const dropUnlessTaken = (response: ServerResponse) => {
     const { socket } = response.req
     const bytes = response.writableLength
-    if (!connections.unread(socket, bytes)) return void socket.destroy()
+    const client = clientOf(response.req)
+    if (!unreadRoom.take(client, bytes)) return void socket.destroy()
     const fiber = runFork(
       Effect.delay(
         Effect.sync(() => socket.destroy()),
@@ -232,38 +190,50 @@ export const makeRequests = (
       )
     )
     response.once("close", () => {
-      connections.taken(socket, bytes)
+      unreadRoom.giveBack(client, bytes)
       fiber.unsafeInterruptAsFork(FiberId.none)
     })
   }
 
+  const busy = (connection: Connection, by: 1 | -1) => {
+    connection.busy += by
+    connections.place(connection)
+  }
+
   /** Lets a request wait. Meanwhile its connection counts as waiting, and may be closed in favour of a new one. */
-  const hold = <A>(socket: Duplex, wait: Effect.Effect<A>): Effect.Effect<A> =>
+  const hold = <A>(connection: Connection, wait: Effect.Effect<A>): Effect.Effect<A> =>
     Effect.acquireUseRelease(
-      Effect.sync(() => connections.held(socket)),
+      Effect.sync(() => {
+        connection.held += 1
+        busy(connection, -1)
+      }),
       () => wait,
-      () => Effect.sync(() => connections.released(socket))
+      () =>
+        Effect.sync(() => {
+          connection.held -= 1
+          busy(connection, 1)
+        })
     )
 
   const take = (request: IncomingMessage, response: ServerResponse) => {
-    const { socket } = request
-    if (refusals.isRefused(socket)) return
-    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, socket, request)
-    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, socket, request)
+    const connection = connections.of(request.socket)
+    if (connection === undefined || connection.refusal !== undefined) return
+    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, connection, request)
+    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, connection, request)
     // No request is accepted behind a delayed one: all would be delayed, and each costs memory.
-    if (connections.isHeld(socket) || connections.unanswered(socket) >= pipelined) {
-      return refusals.refuse(tooManyAtOnce, socket, request)
+    if (connection.held > 0 || connection.unanswered >= pipelined) {
+      return refusals.refuse(tooManyAtOnce, connection, request)
     }
     const requestId = newRequestId()
     let stage: "arriving" | "working" | "sent" = "arriving"
     const sent = () => {
       if (stage !== "working") return
       stage = "sent"
-      connections.sent(socket)
+      busy(connection, -1)
     }
     const send = (reply: HttpReply) => {
       // What is left of the request was refused, and that was its reply.
-      if (!request.complete && refusals.isRefused(socket)) return false
+      if (!request.complete && connection.refusal !== undefined) return false
       const follows = write(response, reply, requestId, closing)
       // Usually the system's buffer takes the whole reply at once, and nothing is left to watch.
       if (!follows && response.socket?.writableLength !== 0) {
@@ -277,37 +247,41 @@ export const makeRequests = (
     let kept = 0
     let client = ""
     unanswered += 1
-    connections.heard(socket)
-    refusals.note(request, response)
-    onceClosed(socket, response, () => {
+    connection.heard()
+    connections.place(connection)
+    connection.latest = { request, response }
+    onceClosed(connection, response, () => {
       unanswered -= 1
-      connections.replied(socket)
-      refusals.forget(socket)
+      connection.replied()
+      forget(connection)
       if (unanswered === 0) onNone?.()
-      if (kept > 0) room.giveBack(client, kept)
+      if (kept > 0) bodyRoom.giveBack(client, kept)
       // The client has gone away.
       if (!response.writableFinished) fiber?.unsafeInterruptAsFork(FiberId.none)
     })
     const reserve = (bytes: number) => {
       if (kept === 0) client = clientOf(request)
-      const isKept = room.take(client, bytes)
+      const isKept = bodyRoom.take(client, bytes)
       if (isKept) kept += bytes
-      else refusals.refuseRest(tooManyBodies, socket)
+      else refusals.refuseRest(tooManyBodies, connection)
       return isKept
     }
     const onPiece = (bytes: number) => {
-      if (!connections.piece(socket, bytes) && !refusals.isRefused(socket)) refusals.refuseRest(tooManyPieces, socket)
+      if (!connection.piece(bytes) && connection.refusal === undefined) refusals.refuseRest(tooManyPieces, connection)
     }
     const receiving = hasBody(request) ? receiveBody(request, { reserve, onPiece }) : noBody
     const begin = () => {
       // The reply came before the end of a body that was not wanted.
       if (response.writableEnded) return
       stage = "working"
-      connections.began(socket)
-      onceClosed(socket, response, () => {
+      connection.working += 1
+      busy(connection, 1)
+      onceClosed(connection, response, () => {
         sent()
-        connections.answered(socket)
-        refusals.goOn(socket)
+        connection.working -= 1
+        connection.isServed = true
+        connections.place(connection)
+        refusals.goOn(connection)
       })
     }
     if (receiving === noBody) begin()
@@ -315,7 +289,7 @@ export const makeRequests = (
       request.once("end", () => {
         // Nothing reads them, and there may be thousands.
         request.rawTrailers = []
-        refusals.forget(socket)
+        forget(connection)
         begin()
       })
     if (closing) {
@@ -325,7 +299,7 @@ export const makeRequests = (
     // A request is delayed when it is refused, or after its body: the rest of its input is not wanted.
     const delay: Hold = (wait) => {
       receiving.drop()
-      return hold(socket, wait)
+      return hold(connection, wait)
     }
     const began = current
     const answering = began.runFork(began.respond(request, receiving.body, requestId, delay))
@@ -340,7 +314,7 @@ export const makeRequests = (
     }
     const exit = answering.unsafePoll()
     if (exit === null) {
-      working.set(answering, socket)
+      working.set(answering, connection)
       answering.addObserver(finish)
     } else sendSoon(() => finish(exit))
   }
@@ -349,10 +323,10 @@ export const makeRequests = (
     take,
     refuse: refusals.refuse,
     /** Bytes of a connection are parsed next, unless it is refused. */
-    isWanted: (socket: Duplex, bytes: number): boolean => {
-      if (refusals.isRefused(socket)) return false
-      const excess = connections.arrived(socket, bytes)
-      if (excess !== undefined) refusals.refuseRest(excess === "bytes" ? bodyTooLarge : tooMuchFiller, socket)
+    isWanted: (connection: Connection, bytes: number): boolean => {
+      if (connection.refusal !== undefined) return false
+      const excess = connection.arrived(bytes)
+      if (excess !== undefined) refusals.refuseRest(excess === "bytes" ? bodyTooLarge : tooMuchFiller, connection)
       return excess === undefined
     },
     refuseUnread: refusals.refuseUnread,
@@ -369,7 +343,7 @@ export const makeRequests = (
     pause: Effect.suspend(() => {
       const next = Deferred.unsafeMake<Respond>(FiberId.none)
       const former = [...working.keys(), ...streaming]
-      const refused = Array.from(working).flatMap(([fiber, socket]) => (connections.isHeld(socket) ? [fiber] : []))
+      const refused = Array.from(working).flatMap(([fiber, { held }]) => (held > 0 ? [fiber] : []))
       const respond: Respond = (...request) => Effect.flatMap(Deferred.await(next), (answer) => answer(...request))
       current = { respond, runFork: current.runFork, next }
       for (const fiber of [...streaming, ...refused]) fiber.unsafeInterruptAsFork(FiberId.none)

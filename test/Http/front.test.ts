@@ -27,10 +27,10 @@ const waiting = Effect.gen(function* () {
 /** Short, and long enough for what a busy machine sends at once. */
 const soon = { connectionsCheckingInterval: 10, headersTimeout: 500, requestTimeout: 1_000 }
 
-describe("a client at its connection limit", () => {
-  liveTest("loses those with unfinished requests, never one in progress; then the new one is refused", function* () {
+describe("where all connections are in use, a new one", () => {
+  liveTest("takes the place of unfinished requests, never of one in progress; then it is refused", function* () {
     const { go, respond } = yield* waiting
-    const address = yield* serveHttp(respond, anyPort, { perClient: 2 })
+    const address = yield* serveHttp(respond, anyPort, { total: 2 })
     const slow = yield* saying(dial(address), "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
     const beBusy = Effect.gen(function* () {
       const client = yield* answered(dial(address), `${get("/")}${get("/wait")}`, empty)
@@ -48,17 +48,18 @@ describe("a client at its connection limit", () => {
     for (const client of busy) yield* client.received(/"\}HTTP[\s\S]*\{"body":""\}$/)
   })
 
-  liveTest("loses one whose client does not read its reply", function* () {
+  liveTest("takes the place of one whose client does not read its reply", function* () {
     const text = "x".repeat(64 * 1024 * 1024)
     const address = yield* serveHttp(() => Effect.succeed({ status: 200, headers: {}, text }), anyPort, {
-      perClient: 1
+      total: 1,
+      unread: 1024 ** 3
     })
     const lazy = yield* answered(dial(address), get("/"), /200 OK/)
     lazy.pause()
     yield* answered(dial(address), get("/"), /^HTTP\/1.1 200 /)
   })
 
-  liveTest("loses one whose client does not read the end of a stream", function* () {
+  liveTest("takes the place of one whose client does not read the end of a stream", function* () {
     const ended = yield* Deferred.make<void>()
     const respond: Respond = ({ socket, url }) => {
       // It ends once the system takes no more, before as much is left that it would wait for its client.
@@ -69,7 +70,7 @@ describe("a client at its connection limit", () => {
       )
       return Effect.succeed({ status: 200, headers: {}, text: "", ...(url === "/stream" ? { rest } : {}) })
     }
-    const address = yield* serveHttp(respond, anyPort, { perClient: 1 })
+    const address = yield* serveHttp(respond, anyPort, { total: 1 })
     const lazy = yield* answered(dial(address), get("/stream"), /200 OK/)
     lazy.pause()
     yield* Deferred.await(ended)
@@ -77,9 +78,9 @@ describe("a client at its connection limit", () => {
     yield* answered(dial(address), get("/"), /^HTTP\/1.1 200 /)
   })
 
-  liveTest("loses an idle connection before one whose request is arriving", function* () {
-    const address = yield* serveHttp(tell, anyPort, { perClient: 2 })
-    const sender = yield* dial(address)
+  liveTest("takes the place of an idle one before one whose request is arriving", function* () {
+    const address = yield* serveHttp(tell, anyPort, { total: 2 })
+    const sender = yield* answered(dial(address), get("/"), empty)
     const idle = yield* answered(dial(address), get("/"), empty)
     sender.write("POST / HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n")
     yield* sender.received(/100 Continue/)
@@ -174,7 +175,7 @@ clockTest(
   "a failure that an honest client may have is reported at once, however many refusals its address had",
   function* () {
     const { respond } = yield* waiting
-    const address = yield* serveHttp(respond, anyPort, { ...soon, perClient: 2 })
+    const address = yield* serveHttp(respond, anyPort, { ...soon, total: 2 })
     const send = (said: string) => saying(dial(address), said)
     for (let i = 0; i < 10; i++) yield* (yield* send("NONSENSE\r\n\r\n")).received(/^HTTP\/1.1 400 /)
     const late = yield* Effect.flatMap(send("NONSENSE\r\n\r\n"), ({ received }) => Effect.fork(received(/400 /)))

@@ -116,7 +116,7 @@ clockTest(
   function* () {
     const text = "x".repeat(64 * 1024 * 1024)
     const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-    const slow = yield* answered(connected(respond), get("/"), /200 OK/)
+    const slow = yield* answered(connected(respond, { unread: 8 * text.length }), get("/"), /200 OK/)
     slow.pause()
     const closed = yield* Effect.fork(slow.closed)
     yield* TestClock.adjust("30 seconds")
@@ -128,7 +128,7 @@ clockTest(
 clockTest("a client that has read a response gets the next one on the same connection", function* () {
   const text = `${"x".repeat(16 * 1024 * 1024)}taken`
   const respond: Respond = () => Effect.succeed({ status: 200, headers: {}, text })
-  const client = yield* answered(connected(respond, { unreadPerClient: 0 }), get("/"), /taken$/)
+  const client = yield* answered(connected(respond, { unread: 8 * 17 * 1024 * 1024 }), get("/"), /taken$/)
   client.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
   expect((yield* client.closed).length).toBeGreaterThan(2 * text.length)
 })
@@ -137,7 +137,8 @@ clockTest("unread responses of one client are limited in bytes, without effect o
   const text = "x".repeat(64 * 1024 * 1024)
   const respond: Respond = ({ url }) =>
     Effect.succeed({ status: 200, headers: {}, text: url === "/long" ? text : "short" })
-  const address = yield* serveHttp(respond, anyPort)
+  // Room for two of one client.
+  const address = yield* serveHttp(respond, anyPort, { unread: 20 * text.length })
   for (let i = 0; i < 2; i++) {
     const client = yield* answered(dial(address), get("/long"), /200 OK/)
     client.pause()

@@ -162,7 +162,7 @@ describe("a delayed request", () => {
   liveTest("loses its connection to a new one when there are too many", function* () {
     const held = yield* Deferred.make<void>()
     const respond = holding(60_000, Deferred.succeed(held, undefined))
-    const address = yield* serveHttp(respond, anyPort, { perClient: 1, drainTimeout: 10 })
+    const address = yield* serveHttp(respond, anyPort, { total: 1, drainTimeout: 10 })
     const first = yield* saying(dial(address), get("/"))
     yield* Deferred.await(held)
     yield* dial(address)
