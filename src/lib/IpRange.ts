@@ -2,17 +2,17 @@ import { isIP } from "node:net"
 import { Either, ParseResult, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 
-type Address = ipaddr.IPv4 | ipaddr.IPv6
+export type IpAddress = ipaddr.IPv4 | ipaddr.IPv6
 
 /** The IP address in a text; undefined when it is none. An IPv4-mapped address (::ffff:192.0.2.1) is the IPv4 address. */
-export const ipAddressOf = (text: string): Address | undefined =>
+export const ipAddressOf = (text: string): IpAddress | undefined =>
   ipaddr.isValid(text.trim()) ? ipaddr.process(text.trim()) : undefined
 
-const isInRange = (address: Address, [network, bits]: readonly [Address, number]): boolean =>
+const isInRange = (address: IpAddress, [network, bits]: readonly [IpAddress, number]): boolean =>
   address.kind() === network.kind() && address.match([network, bits] as [ipaddr.IPv4, number])
 
 /** Whether an address is in one of some CIDR blocks. An IPv4 address is in no IPv6 block. */
-export const addressInRanges = (ranges: ReadonlyArray<string>): ((address: Address) => boolean) => {
+export const addressInRanges = (ranges: ReadonlyArray<string>): ((address: IpAddress) => boolean) => {
   const parsed = ranges.map((range) => ipaddr.parseCIDR(range))
   return (address) => parsed.some((range) => isInRange(address, range))
 }
@@ -31,7 +31,7 @@ const rule = "must be an IP address or a CIDR block, such as 203.0.113.7, 203.0.
 /** The bits before the IPv4 address in an IPv4-mapped one (RFC 4291, 2.5.5.2). */
 const mappedBits = 96
 
-const networkOf = (address: Address, bits: number): Address =>
+const networkOf = (address: IpAddress, bits: number): IpAddress =>
   address instanceof ipaddr.IPv4
     ? ipaddr.IPv4.networkAddressFromCIDR(`${address}/${bits}`)
     : ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`)
