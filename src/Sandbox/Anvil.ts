@@ -48,7 +48,10 @@ export interface AnvilOptions {
    * ten to forty times slower (2,000 blocks: 0.3 s against 3 to 22 s).
    */
   readonly hardfork?: string
-  /** In a process group of its own, out of reach of Ctrl-C in the terminal: its owner ends it last. Default false. */
+  /**
+   * Out of reach of Ctrl-C in the terminal, so that its owner ends it last; it ends by itself where its owner was killed.
+   * Default false: a child as any other.
+   */
   readonly detached?: boolean
   /** The binary to run; absent: the installed package's. */
   readonly binary?: string
@@ -89,6 +92,10 @@ const argumentsOf = (options: AnvilOptions, host: string, folder: string): Reado
   ...["--balance", "1000000"]
 ]
 
+/** Runs its arguments until they end, or the other end of standard input is closed: whoever holds that has ended. */
+const leashed = `exec 3<&0; "$0" "$@" </dev/null 3<&- & child=$!
+{ cat <&3; kill -9 "$child"; } >/dev/null 2>&1 & wait "$child"`
+
 const launch = (
   binary: string,
   options: AnvilOptions,
@@ -97,10 +104,10 @@ const launch = (
   listening: Deferred.Deferred<number, AnvilMissing | PortInUse | AnvilNotStarted>,
   ended: Deferred.Deferred<string>
 ) => {
-  const child = spawn(binary, argumentsOf(options, host, folder), {
-    stdio: ["ignore", "pipe", "pipe"],
-    detached: options.detached ?? false
-  })
+  const { detached = false } = options
+  const command = [binary, ...argumentsOf(options, host, folder)]
+  const [file = binary, ...args] = detached ? ["/bin/sh", "-c", leashed, ...command] : command
+  const child = spawn(file, args, { stdio: ["pipe", "pipe", "pipe"], detached })
   let said = ""
   let complained = ""
   const hear = (chunk: string) => {
@@ -129,12 +136,12 @@ const launch = (
   return child
 }
 
-const kill = (child: ChildProcess) =>
+const kill = (child: ChildProcess, { detached = false }: AnvilOptions) =>
   Effect.async<void>((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
     child.once("exit", () => resume(Effect.void))
     // There is nothing to save, and a stopped process (SIGSTOP) does not receive SIGTERM.
-    child.kill("SIGKILL")
+    process.kill(detached ? -child.pid : child.pid, "SIGKILL")
   })
 
 /**
@@ -149,7 +156,7 @@ export const startAnvil = Effect.fn("Anvil.start")(function* (options: AnvilOpti
   const ended = yield* Deferred.make<string>()
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => launch(binary, options, host, folder, listening, ended)),
-    kill
+    (child) => kill(child, options)
   )
   const port = yield* Deferred.await(listening).pipe(
     Effect.timeoutFail({

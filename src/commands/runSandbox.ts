@@ -1,9 +1,8 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { basename, dirname, join, relative } from "node:path"
-import { Command, type CommandExecutor } from "@effect/platform"
 import { NodeHttpClient } from "@effect/platform-node"
-import { Console, Data, Duration, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
+import { Console, Data, Duration, Effect, Layer, Redacted } from "effect"
 import { appLayer } from "../App.ts"
 import { linkPath, makeLink } from "../Auth/loginLinks.ts"
 import { defaultAccount, Keys } from "../Auth.ts"
@@ -115,54 +114,6 @@ are a certificate for localhost that this sandbox trusts. Ctrl-C stops everythin
 `
 }
 
-/** A process that a sandbox started. */
-const Started = Schema.Struct({ pid: Schema.Int, port: Schema.Int })
-type Started = typeof Started.Type
-
-const decode = Schema.decodeUnknownOption(Schema.parseJson(Schema.Array(Started)))
-
-/** Writes the running processes to a file, so that the next sandbox can end them if this one is killed. */
-const remember = (file: string, started: ReadonlyArray<Started>): Effect.Effect<void> =>
-  Effect.sync(() => writeFileSync(file, JSON.stringify(started)))
-
-/** Deletes the file of running processes. */
-const forget = (file: string): Effect.Effect<void> => Effect.sync(() => rmSync(file, { force: true }))
-
-/** The command line of a process; empty where there is none or it cannot be read: its port is reported as in use then. */
-const commandLine = (pid: number): Effect.Effect<string, never, CommandExecutor.CommandExecutor> =>
-  // Linux has it in /proc: small images lack `ps`.
-  Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ")).pipe(
-    Effect.orElse(() => Command.string(Command.make("ps", "-o", "args=", "-p", String(pid)))),
-    Effect.orElseSucceed(() => "")
-  )
-
-// A zombie, a killed process that its parent has not waited for, keeps its pid and loses its command line.
-const waitUntilGone = (pid: number) =>
-  commandLine(pid).pipe(
-    Effect.repeat({ schedule: Schedule.spaced("20 millis"), until: (command) => command.trim() === "" }),
-    Effect.timeout("5 seconds"),
-    Effect.ignore
-  )
-
-/**
- * Ends the local chains that a killed sandbox left running: the processes of `file` that are still those chains. Gives
- * their process ids.
- */
-const endLeftovers = Effect.fn("Sandbox.endLeftovers")(function* (file: string) {
-  if (!existsSync(file)) return []
-  const ended: Array<number> = []
-  for (const { pid, port } of Option.getOrElse(decode(readFileSync(file, "utf8")), () => [])) {
-    const command = yield* commandLine(pid)
-    // Another process may have the pid by now.
-    if (!command.includes("anvil") || !command.includes(`--port ${port} `)) continue
-    process.kill(pid, "SIGKILL")
-    yield* waitUntilGone(pid)
-    ended.push(pid)
-  }
-  yield* forget(file)
-  return ended
-})
-
 /** Seconds between the blocks of a local chain. */
 const blockTime = 1
 /** Blocks whose state a local chain keeps: each costs it memory. */
@@ -207,9 +158,8 @@ const handleSignals = Effect.acquireRelease(
     Effect.sync(() => process.off("SIGINT", ignore).off("SIGTERM", ignore).off("SIGHUP", interrupt))
 )
 
-const startChains = Effect.fn("sandbox.startChains")(function* (settings: SettingsShape, processes: string) {
-  const started: Array<{ pid: number; port: number }> = []
-  yield* Effect.addFinalizer(() => forget(processes))
+const startChains = Effect.fn("sandbox.startChains")(function* (settings: SettingsShape) {
+  let started = 0
   return yield* Effect.forEach(
     settings.chains,
     (chain) =>
@@ -224,9 +174,8 @@ const startChains = Effect.fn("sandbox.startChains")(function* (settings: Settin
           // Otherwise Ctrl-C in the terminal would end the chain before the daemon that reads it.
           detached: true
         })
-        started.push({ pid: local.pid, port: local.port })
-        yield* remember(processes, started)
-        yield* complain(`  ${chain.chain} is up (${started.length} of ${settings.chains.length})`)
+        started += 1
+        yield* complain(`  ${chain.chain} is up (${started} of ${settings.chains.length})`)
         return { name: chain.chain, ...local }
       }),
     { concurrency: "unbounded" }
@@ -325,10 +274,6 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   const folder = yield* checkIsSandbox(configured, options.source.path)
   yield* handleSignals
   yield* InstanceLock.acquire(configured.database.path, "sandbox")
-  const processes = join(folder, "processes.json")
-  for (const pid of yield* endLeftovers(processes)) {
-    yield* complain(`Ended process ${pid}, a local chain that an earlier sandbox had left running.`)
-  }
   yield* deleteDatabase(configured)
   yield* makeMasterKeyFile(configured.database.path)
   const certificates = yield* makeCertificates(folder)
@@ -340,7 +285,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   yield* complain(
     "Starting five local chains, and the contracts of their tokens. Chains and database are new at every start."
   )
-  const chains = yield* startChains(settings, processes)
+  const chains = yield* startChains(settings)
   yield* complain("Starting the daemon.\n")
 
   // Says at once that the port is taken.

@@ -53,7 +53,7 @@ const installation = Effect.gen(function* () {
     const free = yield* Effect.forEach(ports, isFree, { concurrency: "unbounded" })
     expect(free).toEqual(ports.map(() => true))
     const left = readdirSync(join(folder, ".sandbox"))
-    expect(left.filter((name) => /\.(?:pid|sock)$|^processes/.test(name))).toEqual([])
+    expect(left.filter((name) => /\.(?:pid|sock)$/.test(name))).toEqual([])
   })
   return { folder, ports, sandbox, up, nothingRuns }
 })
@@ -74,12 +74,14 @@ interface List {
   readonly data: ReadonlyArray<InvoiceObject>
 }
 
-/** What the sandbox has written down of its chains. */
-const chainsOf = (folder: string) =>
-  JSON.parse(readFileSync(join(folder, ".sandbox/processes.json"), "utf8")) as ReadonlyArray<{
-    readonly pid: number
-    readonly port: number
-  }>
+/** The processes of the chains at these ports. */
+const chainsAt = (ports: ReadonlyArray<number>): ReadonlyArray<number> =>
+  readdirSync("/proc").flatMap((pid) => {
+    const cmdline = `/proc/${pid}/cmdline`
+    const [program = "", ...args] = existsSync(cmdline) ? readFileSync(cmdline, "utf8").split("\0") : []
+    const port = args[args.indexOf("--port") + 1]
+    return program.endsWith("/anvil") && ports.includes(Number(port)) ? [Number(pid)] : []
+  })
 
 /** Whether a process runs. One that has ended and that its parent has not waited for keeps its number. */
 const isAlive = (pid: number): boolean => {
@@ -148,14 +150,14 @@ describe("the sandbox", () => {
   )
 
   liveTest("fails loudly with --demo when a chain dies under it, and leaves nothing running", function* () {
-    const { folder, nothingRuns, sandbox } = yield* installation
+    const { nothingRuns, ports, sandbox } = yield* installation
     const demo = yield* sandbox(["--demo"])
     yield* demo.line("paid ")
-    const [chain] = chainsOf(folder)
-    if (chain !== undefined) process.kill(chain.pid, "SIGKILL")
+    const [chain] = chainsAt(ports)
+    if (chain !== undefined) process.kill(chain, "SIGKILL")
     const { code, stderr } = yield* demo.ended
     expect(code).toBe(1)
-    expect(stderr).toMatch(/The local chain \w+ ended \(SIGKILL\)/)
+    expect(stderr).toMatch(/The local chain \w+ ended \(exit code 137/)
     yield* nothingRuns
   })
 })
@@ -195,7 +197,7 @@ describe("the end of a sandbox", () => {
 
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     liveTest(`by ${signal} to npm ends the daemon and the chains that npm run sandbox started`, function* () {
-      const { folder, nothingRuns } = yield* installation
+      const { folder, nothingRuns, ports } = yield* installation
       const env = {
         TILLD_CONFIG: join(folder, "config/sandbox.toml"),
         HOME: folder,
@@ -204,7 +206,7 @@ describe("the end of a sandbox", () => {
       const npm = yield* start("npm", ["run", "sandbox"], { env })
       yield* npm.line("Ctrl-C stops everything")
       const daemon = Number(readFileSync(join(folder, ".sandbox/tilld.db.pid"), "utf8").split(" ")[0])
-      const pids = [daemon, ...chainsOf(folder).map(({ pid }) => pid)]
+      const pids = [daemon, ...chainsAt(ports)]
       const running = Effect.sync(() => pids.filter(isAlive))
       expect(yield* running).toHaveLength(6)
       yield* Effect.addFinalizer(() => Effect.map(running, (left) => left.map((pid) => process.kill(pid, "SIGKILL"))))
@@ -217,15 +219,19 @@ describe("the end of a sandbox", () => {
     })
   }
 
-  liveTest("by SIGKILL leaves chains, which the next one ends and names before it starts its own", function* () {
-    const { folder, nothingRuns, up } = yield* installation
+  liveTest("by SIGKILL ends its chains too, so that the next one starts", function* () {
+    const { nothingRuns, ports, up } = yield* installation
     const killed = yield* up
-    const left = chainsOf(folder)
-    expect(left).toHaveLength(5)
+    expect(chainsAt(ports)).toHaveLength(5)
     yield* killed.end("SIGKILL")
-    const next = yield* Effect.onError(up, () => Effect.sync(() => left.map(({ pid }) => process.kill(pid, "SIGKILL"))))
-    for (const { pid } of left) yield* next.line(`Ended process ${pid}`)
-    expect(yield* next.end("SIGTERM")).toMatchObject({ code: 0, signal: null })
+    yield* Effect.repeat(
+      Effect.sync(() => chainsAt(ports)),
+      {
+        schedule: Schedule.spaced("20 millis"),
+        until: (left) => left.length === 0
+      }
+    )
+    expect(yield* (yield* up).end("SIGTERM")).toMatchObject({ code: 0, signal: null })
     yield* nothingRuns
   })
 })
@@ -236,7 +242,7 @@ describe("a sandbox that cannot start", () => {
     ["a chain", 3]
   ] as const) {
     liveTest(`since the port of ${what} is taken exits 2, names the port, and leaves nothing running`, function* () {
-      const { folder, ports, sandbox } = yield* installation
+      const { ports, sandbox } = yield* installation
       const port = ports[index] ?? 0
       yield* listenOn(port)
       const { code, stderr } = yield* (yield* sandbox()).ended
@@ -244,7 +250,6 @@ describe("a sandbox that cannot start", () => {
       expect(stderr).toMatch(new RegExp(`\\b${port}\\b`))
       const others = ports.filter((other) => other !== port)
       expect(yield* Effect.forEach(others, isFree, { concurrency: 1 })).toEqual(others.map(() => true))
-      expect(readdirSync(join(folder, ".sandbox"))).not.toContain("processes.json")
     })
   }
 
