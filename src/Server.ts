@@ -13,7 +13,6 @@ import { makeRespond, type Respond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
 import { makeWithoutKey } from "./Http/withoutKey.ts"
 import { invoiceHandlers } from "./Invoices/Http.ts"
-import { inRanges } from "./lib/IpRange.ts"
 import { evaluatedOnce, makePages } from "./Pages.ts"
 import { exceptionHandlers, refundHandlers } from "./Payments/decisions/Http.ts"
 import { paymentHandlers } from "./Payments/Http.ts"
@@ -84,11 +83,10 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
         request.url?.startsWith("/api/v1/") === true
           ? Effect.flatMap(plugins, (answer) => answer(request, ...rest))
           : own(request, ...rest)
-      const isProxy = inRanges(server.trustedProxies)
       const clientAddress = clientAddressOf(server.trustedProxies)
       const clientOf = (request: IncomingMessage) => networkOf(clientAddress(request))
       const place = { host: server.host, port: server.port }
-      const address = yield* serveHttp(respond, place, { isProxy, clientOf }, yield* ApiListener)
+      const address = yield* serveHttp(respond, place, { clientOf }, yield* ApiListener)
       yield* Effect.logInfo("listening").pipe(Effect.annotateLogs({ host: address.host, port: address.port }))
       return { address }
     })

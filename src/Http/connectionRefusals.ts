@@ -3,15 +3,12 @@
  * JSON reply, after the replies that its connection still waits for, and then the connection is closed. `listener.ts` and
  * `requests.ts` call it.
  */
-import { type IncomingMessage, STATUS_CODES } from "node:http"
-import type { Socket } from "node:net"
-import { Clock, Effect, type Fiber, FiberId } from "effect"
+import { STATUS_CODES } from "node:http"
+import { Effect, type Fiber, FiberId } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { newRequestId } from "../Domain/Ids.ts"
-import { networkOf } from "./clientAddress.ts"
 import type { Connection } from "./connections.ts"
 import { errorReply, headersOf } from "./HttpReply.ts"
-import { RefusalPace } from "./RefusalPace.ts"
 
 const tooLate = new ApiError({ code: "REQUEST_TIMEOUT", message: "The request did not arrive in time." })
 
@@ -75,35 +72,14 @@ export const noTunnels = new ApiError({
   message: "This server is not a proxy: it takes no CONNECT."
 })
 
-/**
- * Refusals sent at once: they occur to honest clients, and a delay would hold the connection. Only floods cause the
- * others often. Each such connection costs half a millisecond or more, and a flooding client opens the next one when
- * one is refused: those refusals are delayed, and their connections may be closed in favour of new ones meanwhile.
- */
-const unpaced = new Set<ApiError | undefined>([tooManyConnections, tooManyBodies, tooLate])
-
 /** How long a refused client has to read the reply before the connection is closed. */
 const readTime = "1 second"
 
-/** Bytes of a refused client that are dropped: twice the largest body, which it may be sending before it reads. */
-const mostDropped = 128 * 1024
-
 /**
- * From now on nothing that the client sends is parsed. So much is read and dropped, since a connection that is closed
- * with unread data is reset, and the client might lose its reply (RFC 9112, 9.6). Beyond that nothing is read, since that
- * costs time too; nor is the socket paused, since it reads once more then, and keeps those 64 KiB: with thousands that wait
- * for their refusals, a flood would fill the memory. Node has no other public way.
+ * Bytes of a refused client that are read and dropped: twice the largest body, which it may be sending before it reads. A
+ * connection that is closed with unread data is reset, and the client might lose its reply (RFC 9112, 9.6).
  */
-const stopListening = ({ socket }: Connection): void => {
-  const { _handle: handle } = socket as Socket & { readonly _handle?: { readonly readStop?: () => void } }
-  let left = mostDropped
-  const drop = ({ length }: Buffer) => {
-    left -= length
-    if (left <= 0) handle?.readStop?.()
-  }
-  // Node would close the connection of a client that ends its side, before it has its reply: here it is closed soon anyway.
-  socket.removeAllListeners("end").removeAllListeners("data").on("data", drop).resume()
-}
+const mostDropped = 128 * 1024
 
 /**
  * Replies without a request, and ends the connection. False when the socket is no longer writable: the caller closes the
@@ -123,33 +99,8 @@ const dismiss = ({ socket }: Connection, error: ApiError | undefined): boolean =
   return true
 }
 
-/** The owner whose refusals share a rate limit. */
-export interface Refused {
-  /** Of a request whose headers have been read. */
-  readonly clientOf: (request: IncomingMessage) => string
-  /** Whether an address is one of the operator's proxies: the sender of the bytes that it passed on is unknown. */
-  readonly isProxy: (address: string) => boolean
-}
-
 /** Refuses connections with a reply, after the replies that they still wait for. */
-export const makeRefusals = (
-  runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>,
-  { clientOf, isProxy }: Refused
-) => {
-  const pace = new RefusalPace(10, 2)
-
-  const waitOf = ({ refusal, socket }: Connection, now: number): number => {
-    if (refusal?.request !== undefined) return pace.wait(clientOf(refusal.request), now)
-    const address = socket.remoteAddress ?? ""
-    return isProxy(address) ? 0 : pace.wait(networkOf(address), now)
-  }
-
-  const inTurn = (connection: Connection, end: Effect.Effect<void>) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const wait = waitOf(connection, now)
-      return wait === 0 ? end : Effect.delay(end, wait)
-    })
-
+export const makeRefusals = (runFork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>) => {
   const goOn = (connection: Connection) => {
     const { refusal, socket, working } = connection
     if (refusal === undefined || refusal.isUnderWay || working > 0) return
@@ -157,13 +108,14 @@ export const makeRefusals = (
     const end = Effect.suspend(() => (dismiss(connection, refusal.error) ? Effect.sleep(readTime) : Effect.void)).pipe(
       Effect.zipRight(Effect.sync(() => socket.destroy()))
     )
-    const fiber = runFork(unpaced.has(refusal.error) ? end : inTurn(connection, end))
+    const fiber = runFork(end)
     socket.once("close", () => fiber.unsafeInterruptAsFork(FiberId.none))
   }
 
-  const refuse = (error: ApiError | undefined, connection: Connection, request?: IncomingMessage) => {
-    connection.refusal = { error, request, isUnderWay: false }
-    stopListening(connection)
+  const refuse = (error: ApiError | undefined, connection: Connection) => {
+    connection.refusal = { error, isUnderWay: false, dropped: 0 }
+    // It may be paused, since its body was not wanted.
+    connection.socket.resume()
     goOn(connection)
   }
 
@@ -175,13 +127,19 @@ export const makeRefusals = (
     const { request, response } = latest ?? {}
     const isAnswered = request?.complete === false && response?.headersSent
     if (refusal !== undefined || (isAnswered && !response.writableEnded)) return void socket.destroy()
-    refuse(isAnswered ? undefined : error, connection, request)
+    refuse(isAnswered ? undefined : error, connection)
   }
 
   return {
     goOn,
     refuse,
     refuseRest,
+    /** Bytes of a refused connection have arrived. From some on no more are read: that costs time too. */
+    drop: ({ refusal, socket }: Connection, bytes: number) => {
+      if (refusal === undefined) return
+      refusal.dropped += bytes
+      if (refusal.dropped > mostDropped) socket.pause()
+    },
     /** For Node's "clientError": a request that could not be read, before its headers or within its body. */
     refuseUnread: (error: NodeJS.ErrnoException, connection: Connection) => {
       if (error.code === "ECONNRESET") connection.socket.destroy()

@@ -1,5 +1,5 @@
 /**
- * Which connections are open, and what is under way on each. A connection *waits* while the server waits for its client: it is
+ * Which connections are open, what is under way on each, and room for the bytes that they keep. A connection *waits* while the server waits for its client: it is
  * idle, a request is arriving, or a reply has not been taken; also while its request is held back to slow its client down. Where
  * all are in use, a new connection takes the place of the one that has waited longest, first of those without any reply so far:
  * neither idle connections nor slow clients keep others out, and one whose request is worked on is never closed. How many one
@@ -32,9 +32,9 @@ const largePiece = 128
 /** Why nothing more of a connection is parsed: an error to send, or nothing, since the refused request has its reply. */
 export interface Refusal {
   readonly error: ApiError | undefined
-  /** The refused request, as far as it was read. */
-  readonly request: IncomingMessage | undefined
   isUnderWay: boolean
+  /** Bytes that have come since. */
+  dropped: number
 }
 
 export class Connection {
@@ -137,5 +137,40 @@ export class Connections {
     this.#open.delete(connection.socket)
     this.place(connection)
     for (const call of [...connection.onClose]) call()
+  }
+}
+
+/** The part of the free bytes that one client may take. */
+const share = 1 / 8
+
+/**
+ * Room for bytes: of request bodies, which are kept until the requests have their replies, or of replies that have not been
+ * taken. One client may take an eighth of what is still free: however many do, there is room for another one. The client is
+ * the sender of a request, not the proxy that it came through.
+ */
+export class Room {
+  #free: number
+  readonly #kept = new Map<string, number>()
+
+  /** @param bytes for all clients together */
+  constructor(bytes: number) {
+    this.#free = bytes
+  }
+
+  /** Takes room for bytes of a client; false when there is none for them. */
+  take(client: string, bytes: number): boolean {
+    const kept = (this.#kept.get(client) ?? 0) + bytes
+    if (kept > this.#free * share) return false
+    this.#free -= bytes
+    this.#kept.set(client, kept)
+    return true
+  }
+
+  /** Gives back room that was taken. */
+  giveBack(client: string, bytes: number): void {
+    const kept = (this.#kept.get(client) ?? 0) - bytes
+    this.#free += bytes
+    if (kept > 0) this.#kept.set(client, kept)
+    else this.#kept.delete(client)
   }
 }

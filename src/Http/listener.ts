@@ -77,7 +77,6 @@ const defaults: Front = {
   // For one client an eighth: dozens of the longest lists, or of the largest bodies.
   unread: 128 * 1024 * 1024,
   bodies: 32 * 1024 * 1024,
-  isProxy: () => false,
   clientOf: ({ socket }) => networkOf(socket.remoteAddress ?? "")
 }
 
@@ -111,16 +110,16 @@ const slice = 1024
  * event loop for every connection that a flood opens again. Node's parser reads the socket itself, past its "data" events,
  * until somebody else listens for them.
  *
- * @param isWanted gets the bytes that are parsed next; false once the connection is refused
+ * @param isWanted gets the bytes that are parsed next, and all that have arrived; false once the connection is refused
  */
-const parseInSlices = (socket: Socket, isWanted: (bytes: number) => boolean): void => {
+const parseInSlices = (socket: Socket, isWanted: (bytes: number, all: number) => boolean): void => {
   const parsers = socket.listeners("data")
   socket.removeAllListeners("data").on("data", (bytes: Buffer) => {
     for (let at = 0; at < bytes.length && !socket.destroyed; at += slice) {
       // Too much is unread: replies by the client, or a body here.
       if (socket.isPaused()) return void socket.unshift(bytes.subarray(at))
       const next = bytes.subarray(at, at + slice)
-      if (!isWanted(next.length)) return
+      if (!isWanted(next.length, bytes.length - at)) return
       for (const parse of parsers) parse.call(socket, next)
     }
   })
@@ -175,12 +174,13 @@ export const makeServer = Effect.fnUntraced(function* (
     // The clients of a Unix socket have no addresses, and count as one.
     const client = socket.remoteAddress ?? (typeof server.address() === "string" ? "" : undefined)
     // It was reset before it was accepted. Without a parser for each, a flood of these costs little.
-    if (client === undefined) return socket.destroy()
+    if (client === undefined) return void socket.destroy()
     serveConnection?.call(server, socket)
-    const connection = connections.admit(socket)
-    if (connection === undefined) return requests.refuse(tooManyConnections, new Connection(socket))
+    const admitted = connections.admit(socket)
+    const connection = admitted ?? new Connection(socket)
     socket.once("close", () => connections.closed(connection))
-    parseInSlices(socket, (bytes) => requests.isWanted(connection, bytes))
+    parseInSlices(socket, (bytes, all) => requests.isWanted(connection, bytes, all))
+    if (admitted === undefined) requests.refuse(tooManyConnections, connection)
   })
   server.on("clientError", (error, socket) => {
     const connection = connections.of(socket)

@@ -13,7 +13,6 @@ import { hasBody, noBody, receiveBody } from "./body.ts"
 import {
   makeRefusals,
   maxHeaders,
-  type Refused,
   tooManyAtOnce,
   tooManyBodies,
   tooManyHeaders,
@@ -21,10 +20,9 @@ import {
   tooMuchFiller,
   unknownVersion
 } from "./connectionRefusals.ts"
-import type { Connection, Connections } from "./connections.ts"
+import { type Connection, type Connections, Room } from "./connections.ts"
 import { errorReply, type HttpReply, headersOf, type Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
-import { Room } from "./Room.ts"
 import type { Respond } from "./respond.ts"
 
 const shuttingDown = new ApiError({
@@ -83,7 +81,9 @@ const writePiece = (response: ServerResponse, piece: string, patience: number) =
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
-export interface RequestLimits extends Refused {
+export interface RequestLimits {
+  /** The client of a request, whose bodies and replies share room. */
+  readonly clientOf: (request: IncomingMessage) => string
   /**
    * Milliseconds in which a client has to take a reply, or a piece of a stream; the longest without a byte in either direction
    * while a request waits for its reply.
@@ -133,14 +133,14 @@ export const makeRequests = (
   respond: Respond,
   runtime: Runtime.Runtime<never>,
   connections: Connections,
-  { answerTimeout: patience, bodies, clientOf, isProxy, pipelined, unread }: RequestLimits
+  { answerTimeout: patience, bodies, clientOf, pipelined, unread }: RequestLimits
 ) => {
   const bodyRoom = new Room(bodies)
   const unreadRoom = new Room(unread)
   const runFork = forkIn(runtime)
   /** A reload puts another one in its place: what is under way has begun with the former one. */
   let current: Answering = { respond, runFork, next: Deferred.unsafeMake(FiberId.none) }
-  const refusals = makeRefusals(runFork, { clientOf, isProxy })
+  const refusals = makeRefusals(runFork)
   let closing = false
   let unanswered = 0
   let onNone: (() => void) | undefined
@@ -218,11 +218,11 @@ export const makeRequests = (
   const take = (request: IncomingMessage, response: ServerResponse) => {
     const connection = connections.of(request.socket)
     if (connection === undefined || connection.refusal !== undefined) return
-    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, connection, request)
-    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, connection, request)
+    if (request.rawHeaders.length > 2 * maxHeaders) return refusals.refuse(tooManyHeaders, connection)
+    if (!versions.has(request.httpVersion)) return refusals.refuse(unknownVersion, connection)
     // No request is accepted behind a delayed one: all would be delayed, and each costs memory.
     if (connection.held > 0 || connection.unanswered >= pipelined) {
-      return refusals.refuse(tooManyAtOnce, connection, request)
+      return refusals.refuse(tooManyAtOnce, connection)
     }
     const requestId = newRequestId()
     let stage: "arriving" | "working" | "sent" = "arriving"
@@ -322,12 +322,12 @@ export const makeRequests = (
   return {
     take,
     refuse: refusals.refuse,
-    /** Bytes of a connection are parsed next, unless it is refused. */
-    isWanted: (connection: Connection, bytes: number): boolean => {
-      if (connection.refusal !== undefined) return false
-      const excess = connection.arrived(bytes)
+    /** Whether a connection's next `bytes` may be parsed, of `all` that have arrived: nothing of a refused one is. */
+    isWanted: (connection: Connection, bytes: number, all: number): boolean => {
+      const excess = connection.refusal === undefined ? connection.arrived(bytes) : undefined
       if (excess !== undefined) refusals.refuseRest(excess === "bytes" ? bodyTooLarge : tooMuchFiller, connection)
-      return excess === undefined
+      if (connection.refusal !== undefined) refusals.drop(connection, all)
+      return connection.refusal === undefined
     },
     refuseUnread: refusals.refuseUnread,
     /** From now on new requests get 503, and streams end. */

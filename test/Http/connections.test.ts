@@ -1,8 +1,7 @@
 import { Socket } from "node:net"
 import * as fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type Connection, Connections } from "../../src/Http/connections.ts"
-import { Room } from "../../src/Http/Room.ts"
+import { type Connection, Connections, Room } from "../../src/Http/connections.ts"
 
 const most = 6
 

@@ -1,13 +1,13 @@
 import { readFileSync } from "node:fs"
 import { Worker } from "node:worker_threads"
 import { describe, expect, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Option, Stream, TestClock } from "effect"
+import { Deferred, Effect, Stream } from "effect"
 import { vi } from "vitest"
 import { Connections } from "../../src/Http/connections.ts"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
-import { clockTest, liveTest } from "../lib/scopedTest.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
 import { answered, anyPort, connected, empty, get, lastError, saying, statuses, tell, untilClosed } from "./serving.ts"
 
@@ -89,6 +89,14 @@ describe("where all connections are in use, a new one", () => {
     sender.write("ab")
     yield* sender.received(/\{"body":"ab"\}$/)
   })
+  liveTest("takes the place of one that has asked for nothing before one that had a reply", function* () {
+    const address = yield* serveHttp(tell, anyPort, { total: 2 })
+    const known = yield* answered(dial(address), get("/"), empty)
+    const silent = yield* dial(address)
+    yield* answered(dial(address), get("/"), empty)
+    expect(yield* silent.closed).toBe("")
+    yield* answered(Effect.succeed(known), get("/"), /HTTP[\s\S]*HTTP[\s\S]*\{"body":""\}$/)
+  })
 })
 
 describe("data that does not arrive in time", () => {
@@ -151,40 +159,7 @@ describe("on one connection", () => {
     expect(asked.length).toBeLessThanOrEqual(33)
     expect(lastError(text).message).toContain("Too many requests came on this connection")
   })
-
-  clockTest(
-    "too many pipelined requests are refused at once ten times of one address, then twice a second",
-    function* () {
-      const address = yield* serveHttp(tell, anyPort)
-      const accepted = `${get("/").repeat(31)}POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\nlast`
-      const send = saying(dial(address), `${accepted}${get("/")}`)
-      for (let i = 0; i < 10; i++) yield* (yield* send).received(/HTTP\/1.1 400 /)
-      const last = yield* send
-      const late = yield* Effect.fork(last.received(/HTTP\/1.1 400 /))
-      // The replies to those that were accepted do not wait.
-      yield* last.received(/\{"body":"last"\}/)
-      yield* Effect.repeatN(eventLoopTurn, 50)
-      expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
-      yield* TestClock.adjust("500 millis")
-      yield* Fiber.join(late)
-    }
-  )
 })
-
-clockTest(
-  "a failure that an honest client may have is reported at once, however many refusals its address had",
-  function* () {
-    const { respond } = yield* waiting
-    const address = yield* serveHttp(respond, anyPort, { ...soon, total: 2 })
-    const send = (said: string) => saying(dial(address), said)
-    for (let i = 0; i < 10; i++) yield* (yield* send("NONSENSE\r\n\r\n")).received(/^HTTP\/1.1 400 /)
-    const late = yield* Effect.flatMap(send("NONSENSE\r\n\r\n"), ({ received }) => Effect.fork(received(/400 /)))
-    yield* (yield* dial(address)).received(/^HTTP\/1.1 408 /)
-    expect(Option.isNone(yield* Fiber.poll(late))).toBe(true)
-    for (let i = 0; i < 2; i++) yield* (yield* send(`${get("/")}${get("/wait")}`)).received(empty)
-    yield* (yield* dial(address)).received(/^HTTP\/1.1 503 /)
-  }
-)
 
 const malformed = "This is not a well-formed HTTP request."
 const chunked = "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
