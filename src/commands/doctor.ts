@@ -23,7 +23,7 @@ export class NotWell extends Data.TaggedError("NotWell")<{ readonly failures: nu
 }
 
 /** What is examined is the file. A daemon may run with another configuration: which keys differ is a condition of its own. */
-const configuration = (file: string, { chains }: SettingsShape, daemon: AskedDaemon): Finding => {
+export const configuration = (file: string, { chains }: SettingsShape, daemon: AskedDaemon): Finding => {
   const differs = isHealth(daemon) && daemon.conditions.some(({ key }) => key === "configuration_differs")
   const which = differs ? `${file} as it is now, with which the daemon does not run yet` : file
   return ok("configuration", `${which}: chains ${chains.map(networkKey).join(", ")}`)

@@ -75,6 +75,9 @@ clockTest("the file is compared with what runs: the keys are named, and how each
   expect((yield* look)[0]?.summary).toMatch(/^the file cannot be used: .*tilld\.toml: line 1, column 2: /)
   yield* edit({})
   expect(yield* look).toEqual([])
+  yield* TestClock.setTime(0)
+  yield* edit({ level: "debug" })
+  expect(yield* look).toHaveLength(1)
 })
 
 clockTest("what changed between two starts is in the audit log, and no secret with it", function* () {
@@ -123,13 +126,15 @@ clockTest(
     yield* edit({ live: otherXpub })
     expect(yield* found).toEqual(["page wallet_changed live"])
     expect(yield* found).toEqual(["page wallet_changed live"])
+    yield* edit({ live: otherXpub, test: liveXpub })
+    expect(yield* found).toEqual(["page wallet_changed live", "ticket wallet_changed test"])
     yield* Effect.scoped(
       Effect.flatMap(start, ({ confirm }) =>
-        Effect.map(confirm, (modes) => expect(modes).toEqual({ confirmed: ["live"] }))
+        Effect.map(confirm, (modes) => expect(modes).toEqual({ confirmed: ["live", "test"] }))
       )
     )
     expect(yield* found).toEqual([])
-    yield* edit({ live: otherXpub, test: liveXpub })
+    yield* edit({ live: otherXpub })
     expect(yield* found).toEqual(["ticket wallet_changed test"])
     yield* TestClock.adjust("7 days")
     expect(yield* found).toEqual([])

@@ -87,6 +87,10 @@ it.scoped("a payment that is paid and deep waits while the second provider answe
     expect(one?.summary).toBe(
       `paid payments that wait on ethereum.test, with all confirmations: 1, the oldest, ${id}, for 3 minutes`
     )
+    // Its tag is not known yet.
+    const policies = [{ aboveUsd: "0", require: "finalized" }] as const
+    const strict = settings(chains.map((chain) => ({ ...chain, policies })))
+    expect(yield* Effect.flatMap(Reader, (reader) => lookAtMoney(strict, prices, reader))).toEqual([])
     other.failure = undefined
     yield* pass("2 minutes")
     expect((yield* paymentById(id))?.status).toBe("confirmed")

@@ -9,11 +9,25 @@ import { localTokens } from "../../src/Sandbox/LocalChain.ts"
 import { markFolderOf } from "../../src/Settings/indexMarkFolder.ts"
 import { knownBlocks } from "../../src/Settings/knownBlocks.ts"
 import { presets } from "../../src/Settings/publicNetworks.ts"
-import { load } from "../../src/Settings.ts"
+import { load, takenBy } from "../../src/Settings.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { liveXpub, testXpub } from "../lib/settings.ts"
 import { temporaryFolder } from "../lib/store.ts"
 import { loadText, problemsOf, small } from "./loading.ts"
+
+liveTest("a reload takes all but what stays open meanwhile", function* () {
+  const stays = { TILLD_SERVER__PORT: "9", TILLD_SERVER__TRUSTED_PROXIES: '["10.0.0.0/8"]', TILLD_ADMIN__PORT: "8" }
+  const current = yield* loadText(small)
+  const changed = yield* loadText(small, { ...stays, TILLD_DATABASE__PATH: "/other.db", TILLD_LOG__LEVEL: "debug" })
+  const { again: _, ...taken } = takenBy(current, changed)
+  const { again, values, ...was } = current
+  expect(taken).toEqual({
+    ...was,
+    checkout: changed.checkout,
+    log: changed.log,
+    values: { ...values, "log.level": '"debug"' }
+  })
+})
 
 describe("a configuration", () => {
   liveTest("of a few lines gets the defaults and the public network's preset", function* () {

@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync, renameSync, statSync } from "node:fs"
 import { pathToFileURL } from "node:url"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
-import { Array as Arr, Effect } from "effect"
+import { Array as Arr, Deferred, Effect } from "effect"
 import { checkpoints, longestLog } from "../../src/Sql/checkpoints.ts"
 import { type Db, fromDatabase, Tx } from "../../src/Sql/Db.ts"
 import { noteLog } from "../../src/Sql/logOwner.ts"
@@ -16,8 +16,8 @@ const open = (path: string) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const database = new Database(path)
-      for (const pragma of ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0"])
-        database.pragma(pragma)
+      const pragmas = ["journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0"]
+      for (const pragma of [...pragmas, `journal_size_limit = ${longestLog}`]) database.pragma(pragma)
       database.exec("CREATE TABLE IF NOT EXISTS numbers (n INTEGER PRIMARY KEY, filler TEXT) STRICT")
       return database
     }),
@@ -30,9 +30,9 @@ interface Log {
 }
 
 /** A writer whose WAL is checkpointed by the thread in `file`, and the results of its own checkpoints. */
-const writing = (path: string, file: string, isFull = () => false) =>
+const writing = (path: string, file: string, isFull = () => false, sync: Effect.Effect<unknown> = Effect.void) =>
   Effect.gen(function* () {
-    const move = yield* checkpoints(path, Effect.void, isFull, pathToFileURL(file))
+    const move = yield* checkpoints(path, Effect.asVoid(sync), isFull, pathToFileURL(file))
     const moved: Array<Log> = []
     const writer = yield* makeWriter(fromDatabase(yield* open(path)), (db) => {
       const get: Db["get"] = <Row extends object>(sql: string) =>
@@ -114,15 +114,33 @@ liveTest("lone commits are checkpointed by the bytes of the WAL, long before as 
   while (moved.length === 0) yield* one
 })
 
+liveTest("a WAL that a reader let grow is cut, and the next one is checkpointed at the usual length", function* () {
+  const path = yield* temporaryDatabase
+  const { moved, one, some } = yield* writing(path, built("chunks/nothing.js"))
+  const size = () => statSync(`${path}-wal`).size
+  yield* one
+  const reader = yield* open(path)
+  reader.exec("BEGIN; SELECT count(*) FROM numbers")
+  while (size() < 3 * longestLog) yield* some
+  reader.exec("COMMIT")
+  while (size() > longestLog) yield* one
+  const before = moved.length
+  while (moved.length === before) yield* one
+  expect(size()).toBeLessThan(2 * longestLog)
+})
+
 liveTest("after a full disk the WAL is checkpointed however short it is", function* () {
   const path = yield* temporaryDatabase
   let isFull = false
-  const { moved, one } = yield* writing(path, built("chunks/checkpointer.js"), () => isFull)
+  const isSynced = yield* Deferred.make<void>()
+  const sync = Deferred.succeed(isSynced, undefined)
+  const { moved, one } = yield* writing(path, built("chunks/checkpointer.js"), () => isFull, sync)
   yield* one
   isFull = true
   yield* one
   isFull = false
-  while (moved.length === 0) yield* one
+  yield* Effect.timeout(Deferred.await(isSynced), "1 minute")
+  yield* one
   expect(moved.map(({ checkpointed, log }) => checkpointed - log)).toEqual([0])
 })
 

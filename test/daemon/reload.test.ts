@@ -4,8 +4,8 @@ import { expect } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { request } from "undici"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import { confirmations, type Home, homeOn, pay, rows, serve } from "../lib/daemon.ts"
-import { beginPayment } from "../lib/inFlight.ts"
+import { confirmations, type Daemon, type Home, homeOn, pay, rows, serve } from "../lib/daemon.ts"
+import { beginPayment, untilRefused } from "../lib/inFlight.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 
 const edit = ({ config }: Home, ...changes: ReadonlyArray<readonly [from: string | RegExp, to: string]>) =>
@@ -23,6 +23,15 @@ const auditOf = (home: Home, act: string) =>
 
 const order = { chain: "polygon", currency: "USDC", amount: "25000000" } as const
 const tokenLine = /USDT = .*\n/
+
+/** A stop after a reload is one: tilld listens no more, and a request in flight is told so. */
+const stopsInOrder = (daemon: Daemon) =>
+  Effect.gen(function* () {
+    const inFlight = yield* beginPayment(daemon, { ...order, chain: "base", merchantRef: "at the stop" })
+    yield* daemon.signal("SIGTERM")
+    yield* Effect.timeout(untilRefused(daemon.url), "15 seconds")
+    expect(yield* inFlight.finish).toMatchObject({ connection: "close" })
+  })
 
 liveTest("providers, limits, level and an added token are taken, and no request is lost meanwhile", function* () {
   const dead = "http://127.0.0.1:1"
@@ -120,6 +129,7 @@ liveTest(
     yield* Effect.repeat(Effect.delay(daemon.payment(payment), "50 millis"), {
       until: ({ status }) => status === "confirmed"
     })
+    yield* stopsInOrder(daemon)
   }
 )
 
@@ -144,5 +154,6 @@ liveTest(
     yield* Effect.repeat(Effect.delay(daemon.payment(payment), "50 millis"), {
       until: ({ status }) => status === "confirmed"
     })
+    yield* stopsInOrder(daemon)
   }
 )
