@@ -13,7 +13,7 @@ import { decimalsNow, type OpenNeed, selectOpenNeeds } from "../Payments/openNee
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { codeOf } from "../Sql/Db.ts"
 import { filesOf, refusedAccess } from "../Sql/fileAccess.ts"
-import { mustNotOpen } from "../Sql/logOwner.ts"
+import { hasFormerLog, mustNotOpen } from "../Sql/logOwner.ts"
 import { newestSchema } from "../Sql/migrate.ts"
 import { nativeProblem } from "../Sql/nativeParts.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
@@ -246,7 +246,7 @@ const isThere = (path: string): boolean => existsSync(path) && statSync(path).si
 
 const reading = <A>(path: string, isOpen: boolean, use: (database: Database.Database) => A): A | Finding =>
   Either.try(() => {
-    const foreign = mustNotOpen(path)
+    const foreign = mustNotOpen(path) ?? (isOpen ? undefined : hasFormerLog(path))
     return foreign === undefined ? readDatabase(path, isOpen, use) : fail(name, foreign)
   }).pipe(Either.getOrElse((error) => unreadable(path, error)))
 

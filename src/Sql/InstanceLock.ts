@@ -4,7 +4,7 @@ import Database from "better-sqlite3"
 import { Data, Effect, type Scope } from "effect"
 import type { StoreUnavailable } from "./Db.ts"
 import { filesOf, openOwn, refusedAccess, writeAnew } from "./fileAccess.ts"
-import { mustNotOpen } from "./logOwner.ts"
+import { hasFormerLog, mustNotOpen } from "./logOwner.ts"
 import { StoreUnusable, unusableFiles } from "./StoreUnusable.ts"
 
 /** Another process has this database open. Nothing was changed. */
@@ -115,7 +115,7 @@ export const acquire = (
   const take = Effect.try({
     try: () => {
       // First, since a later step would fail half-way: the files of one user may be inaccessible to another.
-      const message = refusedAccess(filesOf(database)) ?? mustNotOpen(database)
+      const message = refusedAccess(filesOf(database)) ?? mustNotOpen(database) ?? hasFormerLog(database)
       if (message !== undefined) throw new StoreUnusable({ message })
       mkdirSync(dirname(database), { recursive: true, mode: 0o750 })
       const unlock = lock(`${database}.lock`)

@@ -41,3 +41,21 @@ export const mustNotOpen = (path: string): string | undefined => {
     `move ${log} and ${path}-shm away; if both files are of one copy, remove ${note}`
   )
 }
+
+/** How much later than its log a database is written at most: by a checkpoint, which follows a commit. Milliseconds. */
+const longestCheckpoint = 5 * 60_000
+
+/**
+ * Why the database must not be opened where no daemon has it open: it was written long after the log beside it, as by a copy
+ * over the file, which keeps its inode, or beside a log without a note. The time is no proof: a clock may have been set back.
+ */
+export const hasFormerLog = (path: string): string | undefined => {
+  const [own, log] = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false }))
+  if (own === undefined || log === undefined || log.size === 0) return undefined
+  // A move keeps the times of both, and makes both files anew.
+  const [written, logged] = [own, log].map(({ birthtimeMs, mtimeMs }) => Math.max(birthtimeMs, mtimeMs))
+  return (written ?? 0) - (logged ?? 0) <= longestCheckpoint
+    ? undefined
+    : `${path} was written long after ${path}-wal, which SQLite would play into it: nothing was changed. If it was copied there, ` +
+        `move ${path}-wal and ${path}-shm away. If not, as where the clock was set back since, touch ${path}-wal`
+}

@@ -1,7 +1,8 @@
-import { copyFileSync, existsSync, readFileSync, renameSync } from "node:fs"
+import { copyFileSync, existsSync, readFileSync, renameSync, statSync, utimesSync } from "node:fs"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { homeOn, rows, serve } from "../lib/daemon.ts"
+import { liveTest } from "../lib/scopedTest.ts"
 import { tilld } from "../lib/tilld.ts"
 
 const order = { chain: "base", currency: "USDC", amount: "25000000" } as const
@@ -58,3 +59,26 @@ it.scopedLive.each(["SIGTERM", "SIGKILL"] as const)(
       expect(yield* rows(home, "SELECT id FROM payments")).toHaveLength(2)
     })
 )
+
+liveTest("nor into one that was copied over the file of a daemon that was killed", function* () {
+  const { home } = yield* homeOn("base")
+  const { database } = home
+  const daemon = yield* serve(home)
+  yield* daemon.create(order)
+  yield* daemon.end("SIGKILL")
+  const later = statSync(`${database}-wal`).mtimeMs / 1000 + 301
+  utimesSync(database, later, later)
+  for (const [code, command] of [
+    [2, "serve"],
+    [1, "doctor"]
+  ] as const) {
+    const { stderr, stdout, ...ended } = yield* tilld([command], { env: { TILLD_CONFIG: home.config } })
+    expect({ ...ended, said: `${stdout}${stderr}` }).toMatchObject({
+      code,
+      said: expect.stringContaining(`${database} was written long after ${database}-wal`)
+    })
+  }
+  utimesSync(`${database}-wal`, later, later)
+  yield* serve(home)
+  expect(yield* rows(home, "SELECT id FROM payments")).toHaveLength(1)
+})
