@@ -3,7 +3,7 @@ import { dirname } from "node:path"
 import { Clock, Effect } from "effect"
 import { all as allUsage, shareOf, shares, type Usage } from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
-import { told } from "../Chains/balances/AuditRepo.ts"
+import * as Audit from "../Chains/balances/AuditRepo.ts"
 import * as LedgerRepo from "../Chains/ledger/LedgerRepo.ts"
 import { modes } from "../Domain/Chain.ts"
 import { decimalsOn, decimalText } from "../Domain/Currency.ts"
@@ -162,7 +162,8 @@ export const makeStoreFamilies = Effect.gen(function* () {
         const scan = yield* LedgerRepo.scan(reader, { chain, mode })
         const open = yield* countOpen(reader, { chain, mode }, openLimit)
         const last = yield* lastConfirmed(reader, { chain, mode })
-        return { labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), open, last }
+        const audited = (yield* Audit.progress(reader, { chain, mode }))?.at
+        return { labels: { chain, mode }, age: scan && Math.max(0, now / 1000 - scan.head.time), audited, open, last }
       }),
       { concurrency: 1 }
     )
@@ -179,7 +180,12 @@ export const makeStoreFamilies = Effect.gen(function* () {
         "tilld_unaccounted",
         "What came to addresses of tilld and is in no row, in whole units of the currency; audited within a day.",
         chains,
-        yield* told(reader)
+        yield* Audit.told(reader)
+      ),
+      gauge(
+        "tilld_audited_time_seconds",
+        "Unix time at which the audit of balances last compared addresses of a chain, a page of them at a time.",
+        rows.map(({ audited, labels }) => [labels, audited ? audited / 1000 : undefined])
       ),
       gauge(
         "tilld_last_confirmed_time_seconds",

@@ -86,6 +86,18 @@ liveTest("what is in no row is added up by chain and token, in whole units", fun
   expect(scrape.value("tilld_unaccounted", { ...network, currency: "USDC" })).toBe(2.5)
 })
 
+liveTest("when the audit of balances last ran is told of a chain on which it has run", function* () {
+  const scanned = (chain: string, at: number) =>
+    execute(
+      `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number, audited_at)
+       VALUES (?, 'test', 0, 0, '0x', 0, 0, ?)`,
+      [chain, at]
+    )
+  const { scrape } = yield* familiesOn([], Effect.zipRight(scanned("base", 1_500), scanned("polygon", 0)))
+  const of = (chain: string) => scrape.value("tilld_audited_time_seconds", { chain, mode: "test" })
+  expect([of("base"), of("polygon")]).toEqual([1.5, undefined])
+})
+
 liveTest("the longest backlogs have a label, the others are counted together, and counts have a maximum", function* () {
   const endpoints = Array.from({ length: 130 }, (_, i) => [endpointOf(i), i + 1] as const)
   const { scrape } = yield* familiesOn([

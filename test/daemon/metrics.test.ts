@@ -203,6 +203,7 @@ describe("docs/monitoring.md", () => {
         "tilld_price_spread_ratio",
         "tilld_uncollected",
         "tilld_unaccounted",
+        "tilld_audited_time_seconds",
         "tilld_last_confirmed_time_seconds",
         "tilld_backup_age_seconds",
         "tilld_condition",
