@@ -96,8 +96,15 @@ export const makeAudit = (
     if (Math.abs(now - scan.at) < pause) return
     triedAt = now
 
-    const next = yield* Audit.page(reader, scan.after, pageSize)
-    const after = next.length < pageSize ? "" : (next.at(-1)?.address ?? "")
+    const page = yield* Audit.page(reader, scan.after, pageSize)
+    let read = 0
+    const next = page.filter(({ receipts }) => {
+      read += receipts
+      return read <= Audit.mostReceipts
+    })
+    // One that has more of them by itself is left out.
+    const last = next.at(-1) ?? page[0]
+    const after = next.length < pageSize && last === page.at(-1) ? "" : (last?.address ?? "")
     const addresses = next.flatMap(({ address, mode }) => (mode === network.mode ? [address] : []))
     const [at] = yield* sendBatch(provider.client, [getHeader(Math.max(0, head.number - chain.confirmations + 1))])
     const all = [...(yield* providers.others(provider)), provider].sort((one, other) => one.index - other.index)
