@@ -60,6 +60,11 @@ export const openShop = Effect.fn("faults.openShop")(function* (
     Effect.retry({ schedule: Schedule.spaced(often), times: 20 }),
     Effect.orDie
   )
+  /** What is wrong now. */
+  const conditions = Effect.map(
+    readyz,
+    ({ body }): ReadonlyArray<string> => body.conditions.map(({ key }: { readonly key: string }) => key)
+  )
   /** Of the store, a worker or the chain; what /readyz says of it, and why. */
   const health = (name: string) =>
     Effect.map(readyz, ({ body, status }) => {
@@ -89,6 +94,9 @@ export const openShop = Effect.fn("faults.openShop")(function* (
     daemon,
     order,
     create,
+    /** Waits until this is a condition. */
+    isCondition: (key: string): Effect.Effect<unknown> =>
+      Effect.repeat(conditions, { until: (keys): boolean => keys.includes(key), schedule: Schedule.spaced(often) }),
     /** Pays it, and mines until it is confirmed. */
     pay: (payment: PaymentObject) => Effect.zipRight(pay(chain, payment), chain.mine(confirmations)),
     /** Waits for all events of a payment that was paid, none of which came before. */
@@ -119,7 +127,7 @@ type Shop = Effect.Effect.Success<ReturnType<typeof openShop>>
 
 /** While there is harm, the store takes no writes, which is said where it must be; afterwards everything goes on by itself. */
 export const survives = (
-  { arrives, create, daemon, home, isReady, isReported, order, pay, stored }: Shop,
+  { arrives, create, daemon, home, isCondition, isReady, isReported, order, pay, stored }: Shop,
   harm: Effect.Effect<void>,
   mend: Effect.Effect<void>,
   words: string
@@ -131,6 +139,7 @@ export const survives = (
     expect(new Set(refused.map(({ status }) => status))).toEqual(new Set([503]))
     expect(JSON.stringify(refused[0]?.body)).toContain("STORE_UNAVAILABLE")
     expect(yield* isReported("store")).toContain(words)
+    yield* Effect.timeout(isCondition("store_refuses_writes"), promised)
     // Besides the line of the first request that was refused.
     yield* daemon.line((line) => [`"service":"store"`, `"ERROR"`, words].every((text) => line.includes(text)))
     // Paid while nothing can be written.
