@@ -8,7 +8,7 @@
 import { statSync } from "node:fs"
 import { connect } from "node:net"
 import { dirname } from "node:path"
-import { Array, BigDecimal, Clock, Effect, Either, Schema } from "effect"
+import { Array, BigDecimal, Effect, Either, Schema } from "effect"
 import { examineCertificates } from "./Doctor/certificates.ts"
 import { examineCost, examinePolicies, examineTokens, examineWallet } from "./Doctor/chains.ts"
 import {
@@ -27,13 +27,12 @@ import {
   examineMasterKey,
   examineNumbering,
   examineReplaced,
-  isOfNow,
   lookAtMark
 } from "./Doctor/machine.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
-import { examineProviders, type Seen } from "./Doctor/providers.ts"
-import { lookAtStore, nextAfter, otherDatabase, overtakenWallets, readFirstBlocks } from "./Doctor/storeFacts.ts"
-import { examineNeeds, examineSeed, examineTimes, examineUse } from "./Doctor/storeFindings.ts"
+import { examineProviders } from "./Doctor/providers.ts"
+import { lookAtStore, nextAfter, otherDatabase, overtakenWallets } from "./Doctor/storeFacts.ts"
+import { examineNeeds, examineSeed, examineUse } from "./Doctor/storeFindings.ts"
 import { modes, networkKey } from "./Domain/Chain.ts"
 import { bodyText, makeHttpClient, readBody } from "./lib/httpClient.ts"
 import { lossOf } from "./Payments/addresses/IndexMark.ts"
@@ -180,8 +179,8 @@ export type { AskedDaemon } from "./Doctor/daemon.ts"
 export type { Finding } from "./Doctor/Finding.ts"
 
 /** Checks a chain: its providers, tokens, finality policies and daily cost. */
-const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings, firstBlock: string | undefined) {
-  const { findings, usable } = yield* examineProviders(chain, firstBlock)
+const examineChain = Effect.fn("Doctor.chain")(function* (chain: ChainSettings) {
+  const { findings, usable } = yield* examineProviders(chain)
   const [seen] = usable
   if (seen === undefined) return { chain, usable, findings }
   const tokens = yield* examineTokens(chain, seen)
@@ -215,18 +214,10 @@ export const examine = Effect.fn("Doctor.examine")(function* (
 ) {
   const { path } = settings.database
   const daemon = isHealth(asked) ? asked : (withoutAnswer(path, asked) ?? (yield* withLostFiles(settings)))
-  const firstBlocks = yield* Effect.sync(() =>
-    mayOpen(daemon) ? readFirstBlocks(path, daemon !== undefined) : new Map<string, string>()
-  )
-  const chains = yield* Effect.forEach(
-    settings.chains,
-    (chain) => examineChain(chain, firstBlocks.get(networkKey(chain))),
-    { concurrency: "unbounded" }
-  )
+  const chains = yield* Effect.forEach(settings.chains, examineChain, { concurrency: "unbounded" })
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
   // Before the database: a running daemon writes the mark after it.
   const mark = yield* lookAtMark(settings, daemon)
-  const now = yield* Clock.currentTimeMillis
   const { facts, findings: store } = yield* Effect.sync(() =>
     mayOpen(daemon)
       ? lookAtStore(
@@ -256,8 +247,6 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           concurrency: "unbounded"
         })
   const prices = yield* examinePrices(settings)
-  const urls = settings.chains.flatMap(({ rpcUrls }) => rpcUrls.slice(0, 1))
-  const seen: ReadonlyArray<Seen> = chains.flatMap(({ usable }) => usable)
   const findings: ReadonlyArray<Finding> = [
     ...(daemon === undefined ? yield* examinePort(settings) : examineDaemon(daemon)),
     // What keeps a daemon from its start comes first.
@@ -271,9 +260,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (
     ...chains.flatMap((chain) => [...chain.findings, ...examineSole(chain.chain)]),
     ...wallets.flat(),
     ...prices,
-    yield* examineClock(settings, urls, seen),
-    // A daemon judges it by itself.
-    ...(daemon === undefined ? [yield* examineDisk(settings)] : []),
+    // A daemon judges these by itself.
+    ...(daemon === undefined ? [...examineClock(reached), yield* examineDisk(settings)] : []),
     ...(yield* examineReplaced(settings)),
     ...(facts === undefined
       ? []
@@ -281,7 +269,6 @@ export const examine = Effect.fn("Doctor.examine")(function* (
           ...examineNeeds(settings.chains, facts),
           ...examineUse(facts),
           ...examineSeed(settings, facts),
-          ...examineTimes(facts, now, isOfNow(now, seen)),
           yield* examineNumbering(mark, facts, daemon),
           ...overtaken.map(otherDatabase)
         ]),

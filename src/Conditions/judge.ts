@@ -26,7 +26,7 @@ import { lookAtMoney } from "./money.ts"
 import { type Condition, conditionIf, conditionOf } from "./standing.ts"
 
 /** Minimum free bytes on the disk of the database. */
-const leastFree = 1e9
+export const leastFree = 1e9
 /** An hour more than a day, in which a daily backup may be late. Milliseconds. */
 const oldestBackup = 25 * 3_600_000
 /** How far the clock may be behind a chain's, and how old every chain's head may seem, in seconds. */
@@ -47,8 +47,6 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
   const of = (kind: ConditionKind, summary: string, what = remedy, subject = name) =>
     conditionOf(kind, subject, summary, what, chain.mode === "test" ? "note" : undefined)
   const alone = chain.decidesAloneSeconds
-  const late = chain.headAheadSeconds ?? 0
-  const slow = `this machine's clock is ${Math.round(late)} seconds behind ${name}: payments end late`
   return [
     ...(chain.ready ? [] : [of("chain_not_read", `${name} is not read, and payments on it wait: ${wrong}`)]),
     ...(alone === undefined
@@ -70,16 +68,29 @@ const ofChain = (chain: ChainHealth): ReadonlyArray<Condition> => {
       const { remedy = "tilld doctor; if it lasts, put another provider in its place in rpc_urls", wrong } =
         splitRemedy(reason)
       return [of("provider_unused", `${host} is not used for ${name}: ${wrong}`, remedy, subject)]
-    }),
-    ...(late > behind ? [of("clock_behind", slow, setClock)] : [])
+    })
   ]
 }
 
-const ofClock = (chains: ReadonlyArray<ChainHealth>): ReadonlyArray<Condition> => {
-  const ages = chains.flatMap(({ headAheadSeconds }) => (headAheadSeconds === undefined ? [] : [-headAheadSeconds]))
+/** The clock by the heads of chains: behind one, or ahead of every live one. */
+export const ofClock = (
+  chains: ReadonlyArray<Pick<ChainHealth, "chain" | "headAheadSeconds" | "mode">>
+): ReadonlyArray<Condition> => {
+  const heads = chains.flatMap(({ headAheadSeconds: lead, ...network }) =>
+    lead === undefined ? [] : [{ lead, network }]
+  )
+  const late = heads.filter(({ lead }) => lead > behind)
+  const ages = heads.flatMap(({ lead, network: { mode } }) => (mode === "live" ? [-lead] : []))
   const youngest = Math.min(...ages)
   const summary = `every chain's head seems ${Math.round(youngest)} seconds old: this machine's clock is ahead, and payments end early`
-  return ages.length === 0 || youngest <= ahead ? [] : [conditionOf("clock_ahead", "", summary, setClock)]
+  return [
+    ...late.map(({ lead, network }) => {
+      const name = networkKey(network)
+      const what = `this machine's clock is ${Math.round(lead)} seconds behind ${name}: payments end late`
+      return conditionOf("clock_behind", name, what, setClock, network.mode === "test" ? "note" : undefined)
+    }),
+    ...conditionIf(ages.length > 0 && youngest > ahead, "clock_ahead", "", summary, setClock)
+  ]
 }
 
 /** The patience decides how long one has failed: the times of its events are as wrong as the clock was. */
@@ -274,7 +285,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
     return [
       ...(yield* workers.health).filter(({ ready, reason }) => !ready || reason !== undefined).map(ofWorker),
       ...all.flatMap(ofChain),
-      ...ofClock(all.filter(({ mode }) => mode === "live")),
+      ...ofClock(all),
       ...ofDisk(now),
       ...ofUncollected(),
       ...ofPrices(),

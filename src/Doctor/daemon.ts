@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
 import type { readStatus } from "../Conditions/operations.ts"
+import type { ShownCondition } from "../Domain/Condition.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf } from "../Sql/InstanceLock.ts"
 import { areNearlyAllOpen, descriptorsOf } from "../Telemetry/host.ts"
@@ -61,6 +62,15 @@ export const withoutAnswer = (database: string, asked: Silent | undefined): Aske
 export const mayOpen = (asked: AskedDaemon): boolean =>
   asked === undefined || (isHealth(asked) && asked.lostFiles === undefined)
 
+export const findingOf = ({
+  key,
+  remedy,
+  severity,
+  subject,
+  summary
+}: Omit<typeof ShownCondition.Type, "since">): Finding =>
+  (severity === "page" ? fail : warn)([key, subject].join(" ").trim(), summary, remedy)
+
 /** Findings about the daemon of a database that answered, or that could not be asked. */
 export const examineDaemon = (asked: DaemonStatus | Silent, version = packageJson.version): ReadonlyArray<Finding> => {
   if (!isHealth(asked)) return [fail(name, asked.silent, asked.remedy)]
@@ -69,9 +79,7 @@ export const examineDaemon = (asked: DaemonStatus | Silent, version = packageJso
     asked.version === version
       ? ok(name, runs)
       : warn(name, `${runs}, and this command is ${version}`, "restart it to run what is installed"),
-    ...asked.conditions.map(({ key, remedy, severity, subject, summary }) =>
-      (severity === "page" ? fail : warn)([key, subject].join(" ").trim(), summary, remedy)
-    )
+    ...asked.conditions.map(findingOf)
   ]
 }
 

@@ -1,28 +1,19 @@
-import { accessSync, constants, existsSync, readdirSync, statfsSync, statSync } from "node:fs"
+import { accessSync, constants, existsSync, readdirSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
-import { Clock, Duration, Effect, Either, Redacted } from "effect"
-import { type HttpClient, makeHttpClient } from "../lib/httpClient.ts"
+import { Effect, Either, type Redacted } from "effect"
+import { leastFree, ofClock } from "../Conditions/judge.ts"
+import { bytesText } from "../lib/quantities.ts"
 import { blindJump, type Mark, markFile, readMark, unitFolder } from "../Payments/addresses/IndexMark.ts"
 import { doubtOf } from "../Payments/addresses/numbering.ts"
 import { fingerprintOf } from "../Secrets.ts"
 import { loadMasterKey, type MasterKeyUnusable } from "../Settings/masterKey.ts"
-import type { SettingsShape, SettingsSource } from "../Settings.ts"
+import type { ChainSettings, SettingsShape, SettingsSource } from "../Settings.ts"
 import { refusedAccess } from "../Sql/fileAccess.ts"
-import { type AskedDaemon, isHealth } from "./daemon.ts"
+import { freeBytes } from "../Sql/nativeParts.ts"
+import { type AskedDaemon, findingOf, isHealth } from "./daemon.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 import type { Seen } from "./providers.ts"
 import type { StoreFacts } from "./storeFacts.ts"
-
-const gigabyte = 1e9
-/** Free bytes below which the disk is a warning, and below which it is a failure. */
-const littleSpace = 2 * gigabyte
-const noSpace = 0.2 * gigabyte
-/** Milliseconds that NTP-synchronised clocks differ by at most, and that make payments expire at the wrong time. */
-const usualSkew = 5_000
-const badSkew = 60_000
-/** Age of a chain's head, in milliseconds, from which it is not evidence about the clock. */
-const oldHead = 600_000
-const dateDeadline = "5 seconds"
 
 /**
  * Whether the index mark lets the next start continue the numbering of the database. `mark` must be read before the
@@ -74,25 +65,14 @@ export const lookAtMark = ({ database }: SettingsShape, daemon: AskedDaemon) =>
 /** The folder, or its nearest parent that exists. */
 const existing = (folder: string): string => (existsSync(folder) ? folder : existing(dirname(folder)))
 
-const size = (path: string): number => (existsSync(path) ? statSync(path).size : 0)
-const shownSize = (bytes: number): string =>
-  bytes < gigabyte ? `${Math.round(bytes / 1e6)} MB` : `${(bytes / gigabyte).toFixed(1)} GB`
-
-/** The disk of the database: free bytes, and those that the database takes. */
-const diskOf = (path: string) => {
-  const folder = existing(dirname(resolve(path)))
-  const { bavail, bsize } = statfsSync(folder)
-  return { folder, free: bavail * bsize, used: size(path) + size(`${path}-wal`) }
-}
-
-/** Checks the free space at the database: a backup takes as much as the database. */
+/** Checks the free space at the database. */
 export const examineDisk = ({ database: { path } }: SettingsShape) =>
   Effect.sync((): Finding => {
-    const { folder, free, used } = diskOf(path)
-    const finding = `${shownSize(free)} free at ${folder}; the database takes ${shownSize(used)}`
+    const folder = existing(dirname(resolve(path)))
+    const free = freeBytes(folder) ?? 0
+    const finding = `${bytesText(free)} free at ${folder}`
     const remedy = "free some space or move database.path: with a full disk no payment is taken"
-    if (free < noSpace) return fail("disk", finding, remedy)
-    return free < Math.max(littleSpace, 2 * used) ? warn("disk", finding, remedy) : ok("disk", finding)
+    return free < leastFree ? fail("disk", finding, remedy) : ok("disk", finding)
   })
 
 /** The databases that restores have replaced: nothing removes them, and each holds what its database held. */
@@ -169,58 +149,10 @@ export const examineMasterKey = Effect.fn("Doctor.masterKey")(function* (
   return [judgeKey(yield* Effect.either(findKey(path, source)), unitKeyOf(source), facts)]
 })
 
-/** Milliseconds by which this machine's clock is ahead of a provider's Date header, which has whole seconds. */
-const skewOf = (client: HttpClient, url: URL) =>
-  Effect.gen(function* () {
-    const before = yield* Clock.currentTimeMillis
-    const { headers } = yield* Effect.timeout(client.send({ url, method: "HEAD", maxBytes: 64 * 1024 }), dateDeadline)
-    const after = yield* Clock.currentTimeMillis
-    const theirs = Date.parse(headers.date ?? "")
-    return Number.isNaN(theirs) ? [] : [(before + after) / 2 - (theirs + 500)]
-  }).pipe(Effect.catchAll(() => Effect.succeed<ReadonlyArray<number>>([])))
-
-const skewsOf = (urls: ReadonlyArray<URL>) =>
-  Effect.scoped(
-    Effect.flatMap(makeHttpClient(dateDeadline), (client) =>
-      Effect.forEach(urls, (url) => skewOf(client, url), { concurrency: "unbounded" })
-    )
-  )
-
-/** Whether the clock agrees with a chain's head, which may have grown old during other checks. */
-export const isOfNow = (now: number, seen: ReadonlyArray<Seen>): boolean =>
-  seen.some(({ head }) => head.time * 1000 - now <= badSkew && now - head.time * 1000 <= oldHead)
-
-/** Compares the clock with the newest blocks and the providers' clocks. */
-export const examineClock = Effect.fn("Doctor.clock")(function* (
-  { payments }: SettingsShape,
-  urls: ReadonlyArray<Redacted.Redacted<string>>,
-  seen: ReadonlyArray<Seen>
-) {
-  const name = "clock"
-  const remedy = "let chrony or systemd-timesyncd set the clock: payments expire by it"
-  const now = yield* Clock.currentTimeMillis
-  const skews = yield* skewsOf(urls.map((url) => new URL(Redacted.value(url))))
-  const ahead = skews.flat().sort((a, b) => a - b)[Math.floor(skews.flat().length / 2)]
-  const newest = Math.max(...seen.map(({ head }) => head.time)) * 1000
-  const blockAhead = newest - now
-  const blocks =
-    seen.length === 0 ? "no block to compare with" : `newest block ${(-blockAhead / 1000).toFixed(0)} s old`
-  if (blockAhead > badSkew) {
-    const finding = `the newest block is ${(blockAhead / 1000).toFixed(0)} s ahead of it`
-    if (ahead === undefined || Math.abs(ahead) > usualSkew) return fail(name, finding, remedy)
-    // The chain's own clock is set ahead, as on test chains.
-    const agreed = `${finding}, and the providers' clocks agree with it`
-    const tolerance = Duration.toMillis(payments.clockTolerance)
-    return blockAhead > tolerance
-      ? fail(
-          name,
-          `${agreed}: more than payments.clock_tolerance, so that the chain is not read`,
-          "check that rpc_urls is the public chain; for a test chain raise payments.clock_tolerance"
-        )
-      : warn(name, agreed, "check that rpc_urls is the public chain; on a test chain payments end by the chain's time")
-  }
-  if (ahead === undefined) return ok(name, `${blocks}; no provider sends its time`)
-  const finding = `${Math.abs(ahead / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the providers' clocks, ${blocks}`
-  if (Math.abs(ahead) > badSkew) return fail(name, finding, remedy)
-  return Math.abs(ahead) > usualSkew ? warn(name, finding, remedy) : ok(name, finding)
-})
+/** The clock, as a daemon that starts now would judge it. */
+export const examineClock = (reached: ReadonlyArray<readonly [ChainSettings, Seen]>): ReadonlyArray<Finding> => {
+  const wrong = ofClock(reached.map(([{ chain, mode }, { headAheadSeconds }]) => ({ chain, mode, headAheadSeconds })))
+  return wrong.length === 0 && reached.length > 0
+    ? [ok("clock", "it agrees with the heads of the chains")]
+    : wrong.map((one) => findingOf({ ...one, key: one.kind }))
+}

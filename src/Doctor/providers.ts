@@ -10,7 +10,6 @@ import {
 import {
   type BlockHeader,
   type Call,
-  findHeader,
   getChainId,
   getHead,
   getLogs,
@@ -20,9 +19,8 @@ import {
 } from "../Chains/rpc/methods.ts"
 import { Rpc, type RpcClient } from "../Chains/rpc/Rpc.ts"
 import type { RpcError } from "../Chains/rpc/RpcError.ts"
+import { splitRemedy } from "../Domain/ApiError.ts"
 import { networkKey } from "../Domain/Chain.ts"
-import { deepBlock } from "../Domain/Receipt.ts"
-import type { KnownBlock } from "../Settings/knownBlocks.ts"
 import type { ChainSettings } from "../Settings.ts"
 import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
 
@@ -48,6 +46,8 @@ const unused = "0x00000000000000000000000000000000000dea10"
 export interface Seen {
   readonly client: RpcClient
   readonly head: BlockHeader
+  /** By how much that was ahead of this machine's clock when it was read. */
+  readonly headAheadSeconds: number
 }
 
 const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(sendBatch(client, [call]))
@@ -161,43 +161,6 @@ const batches = Effect.fn("Doctor.batches")(function* (
   return [warn(name, finding, "use one that takes batches, or raise poll_interval")]
 })
 
-const wrongChain = (name: string, { chainId }: ChainSettings, found: number) =>
-  fail(name, `it serves chain ${found}, and ${chainId} is configured`, "check rpc_urls and chain_id")
-
-/** `first`: the hash of the first block, as stored when reading began. */
-const blocksOf = ({ knownBlocks }: ChainSettings, first: string | undefined): ReadonlyArray<KnownBlock> =>
-  first === undefined ? knownBlocks : [...knownBlocks.filter(({ hash }) => hash !== first), { number: 0, hash: first }]
-
-/** Whether it has the known blocks of the public network, and the first block that reading began with. */
-const identity = Effect.fn("Doctor.identity")(function* (
-  name: string,
-  chain: ChainSettings,
-  client: RpcClient,
-  first: string | undefined
-) {
-  const blocks = blocksOf(chain, first)
-  const numbers = blocks.map(({ number }) => number).join(" and ")
-  if (numbers === "") return []
-  const seen = yield* Effect.either(checkIdentity(chain, chain.chainId, blocks, client))
-  if (Either.isRight(seen)) {
-    const known = chain.knownBlocks.length > 0 ? "as on the public network" : "as when reading began"
-    return seen.right.length > 0
-      ? [ok(name, `block ${seen.right.join(" and ")} ${known}`)]
-      : [
-          warn(
-            name,
-            `it does not have block ${numbers}: only the chain id identifies its chain`,
-            "add one that keeps old blocks"
-          )
-        ]
-  }
-  if (seen.left._tag === "RpcError") return yield* seen.left
-  const { block, expected, found } = seen.left
-  const remedy = chain.knownBlocks.length > 0 ? "" : "; a restarted test chain needs a new database"
-  const finding = `it serves another chain: its block ${block} is ${found}, not ${expected}`
-  return [fail(name, finding, `check rpc_urls${remedy}`)]
-})
-
 interface Examined {
   readonly seen: Seen | undefined
   readonly findings: ReadonlyArray<Finding>
@@ -206,14 +169,12 @@ interface Examined {
 const unusable = (finding: Finding): Examined => ({ seen: undefined, findings: [finding] })
 
 const examineProvider = Effect.fn("Doctor.provider")(
-  function* (name: string, chain: ChainSettings, client: RpcClient, first: string | undefined) {
-    const [chainId] = yield* sendBatch(client, [getChainId])
-    if (chainId !== chain.chainId) return unusable(wrongChain(name, chain, chainId))
-    const known = yield* identity(`${name} blocks`, chain, client, first)
-    const otherChain = known.find(({ status }) => status === "fail")
-    if (otherChain !== undefined) return unusable(otherChain)
+  function* (name: string, chain: ChainSettings, client: RpcClient) {
+    const { chainId, knownBlocks } = chain
+    const known = yield* checkIdentity(chain, chainId, knownBlocks, client)
     const { head, latency } = yield* measure(client)
-    const seen: Seen = { client, head }
+    const headAheadSeconds = head.time - (yield* Clock.currentTimeMillis) / 1000
+    const seen: Seen = { client, head, headAheadSeconds }
     const finding = `chain ${chainId}, head ${head.number}, responds in ${latency} ms`
     const reached =
       latency < usualLatency
@@ -221,7 +182,15 @@ const examineProvider = Effect.fn("Doctor.provider")(
         : warn(name, finding, "it is slow: use one that is nearer or less busy")
     const findings = [
       reached,
-      ...known,
+      ...(known.length > 0 || knownBlocks.length === 0
+        ? []
+        : [
+            warn(
+              `${name} blocks`,
+              "it has no old block: only the chain id identifies its chain",
+              "add one that keeps them"
+            )
+          ]),
       yield* capabilities(`${name} capabilities`, seen),
       yield* stateDepth(`${name} state`, seen),
       yield* logRange(`${name} logs`, seen, chain),
@@ -231,64 +200,30 @@ const examineProvider = Effect.fn("Doctor.provider")(
     return examined
   },
   (effect, name) =>
-    Effect.catchAll(effect, (error) =>
-      Effect.succeed(unusable(failedCall(name, error, "check its URL in rpc_urls, its plan and its limits")))
-    )
+    Effect.catchTags(effect, {
+      RpcError: (error) =>
+        Effect.succeed(unusable(failedCall(name, error, "check its URL in rpc_urls, its plan and its limits"))),
+      WrongChain: ({ message }) => {
+        const { remedy, wrong } = splitRemedy(message)
+        return Effect.succeed(unusable(fail(name, wrong, remedy)))
+      }
+    })
 )
 
-/** Providers with another block than the others below the depth of any reorg, or each of two. */
-const branchFindings = Effect.fn("Doctor.branches")(function* (chain: ChainSettings, seen: ReadonlyArray<Seen>) {
-  const number = deepBlock(chain.confirmations, Math.min(...seen.map(({ head }) => head.number)))
-  if (seen.length < 2 || number < 0) return []
-  const found = yield* Effect.forEach(
-    seen,
-    ({ client }) =>
-      Effect.match(sendBatch(client, [findHeader(number)]), {
-        onFailure: () => [],
-        onSuccess: ([block]) => (block === undefined ? [] : [{ host: client.host, hash: block.hash }])
-      }),
-    { concurrency: "unbounded" }
-  )
-  const blocks = found.flat()
-  const isAlone = ({ hash }: (typeof blocks)[number]) => blocks.filter((one) => one.hash === hash).length === 1
-  return blocks.filter(isAlone).flatMap((one) => {
-    const other = blocks.find(({ hash }) => hash !== one.hash)
-    if (other === undefined) return []
-    const finding = `its block ${number} is ${one.hash}, and that of ${other.host} is ${other.hash}`
-    const remedy = "compare the block with an explorer, and put another provider in the place of the one that is wrong"
-    return [fail(`${networkKey(chain)} ${one.host} branch`, finding, remedy)]
-  })
-})
-
-const countFindings = (key: string, usable: number): ReadonlyArray<Finding> => {
-  if (usable > 0) return []
-  const remedy = "see the lines of its providers; add another to rpc_urls"
-  return [fail(`${key} providers`, "none is usable: this chain is not read", remedy)]
-}
-
-/**
- * Checks each provider of a chain. The other checks of the chain use the first usable one.
- *
- * @param first the hash of the chain's first block, as stored when reading began
- */
-export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: ChainSettings, first?: string) {
+/** Checks each provider of a chain. The other checks of the chain use the first usable one. */
+export const examineProviders = Effect.fn("Doctor.providers")(function* (chain: ChainSettings) {
   const rpc = yield* Rpc
   const key = networkKey(chain)
   const found = yield* Effect.forEach(
     chain.rpcUrls,
     (url) => {
       const client = rpc.client(Redacted.make(Redacted.value(url)))
-      return examineProvider(`${key} ${client.host}`, chain, client, first)
+      return examineProvider(`${key} ${client.host}`, chain, client)
     },
     { concurrency: "unbounded" }
   )
-  const usable = found.flatMap(({ seen }) => (seen === undefined ? [] : [seen]))
   return {
-    usable,
-    findings: [
-      ...found.flatMap(({ findings }) => findings),
-      ...(yield* branchFindings(chain, usable)),
-      ...countFindings(key, usable.length)
-    ]
+    usable: found.flatMap(({ seen }) => (seen === undefined ? [] : [seen])),
+    findings: found.flatMap(({ findings }) => findings)
   }
 })

@@ -3,8 +3,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { Either } from "effect"
-import { type FirstBlock, selectFirstBlocks } from "../Chains/ledger/LedgerRepo.ts"
-import { networkKey } from "../Domain/Chain.ts"
 import { cut } from "../lib/text.ts"
 import * as Marks from "../Payments/addresses/IndexMark.ts"
 import { selectProofs } from "../Payments/addresses/walletProof.ts"
@@ -127,8 +125,6 @@ export interface StoreFacts {
   /** Fingerprint of the master key that sealed the database; undefined where nothing is sealed yet. */
   readonly keyFingerprint: string | undefined
   readonly openNeeds: ReadonlyArray<OpenNeed>
-  /** When the newest event was stored; undefined without one. */
-  readonly newestEvent: number | undefined
 }
 
 interface WalletUse {
@@ -153,8 +149,7 @@ const noFacts: StoreFacts = {
   proofs: new Map(),
   token: "",
   keyFingerprint: undefined,
-  openNeeds: [],
-  newestEvent: undefined
+  openNeeds: []
 }
 
 const paidIndexes = `
@@ -189,15 +184,13 @@ const factsOf = (database: Database.Database, chains: ReadonlyArray<ChainSetting
   })
   const [numbering] = all<{ token: string }>("SELECT token FROM numbering")
   const [key] = all<{ value: string }>("SELECT value FROM meta WHERE key = 'master_key_fingerprint'")
-  const [newest] = all<{ at: number | null }>("SELECT max(created_at) AS at FROM events")
   return {
     wallets: new Map(wallets),
     accountWallets: ofAccounts,
     proofs: new Map(all<{ wallet: string; day: string }>(selectProofs).map(({ day, wallet }) => [wallet, day])),
     token: numbering?.token ?? "",
     keyFingerprint: key?.value,
-    openNeeds: all(selectOpenNeeds, decimalsNow(chains)),
-    newestEvent: newest?.at ?? undefined
+    openNeeds: all(selectOpenNeeds, decimalsNow(chains))
   }
 }
 
@@ -277,15 +270,6 @@ export const lookAtStore = (
   }
   const look = reading(path, isOpen, (database) => lookInto(path, database, chains))
   return "findings" in look ? look : { findings: [look], facts: undefined }
-}
-
-/** The hash of each chain's first block, by `networkKey`, as stored when reading began; none where it cannot be read. */
-export const readFirstBlocks = (path: string, isOpen: boolean): ReadonlyMap<string, string> => {
-  const found = isThere(path)
-    ? reading(path, isOpen, (database) => database.prepare(selectFirstBlocks).all() as ReadonlyArray<FirstBlock>)
-    : []
-  // The caller that reads the rest of the database says why.
-  return "finding" in found ? new Map() : new Map(found.map((row) => [networkKey(row), row.hash]))
 }
 
 /** The facts that the next start compares with the configuration. */

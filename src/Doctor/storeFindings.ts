@@ -1,5 +1,4 @@
 import { Redacted } from "effect"
-import { iso } from "../lib/moment.ts"
 import { unmetNeeds } from "../Payments/openNeeds.ts"
 import { hdWallet } from "../Settings/hdWallet.ts"
 import type { ChainSettings, SettingsShape } from "../Settings.ts"
@@ -8,8 +7,6 @@ import type { StoreFacts } from "./storeFacts.ts"
 
 /** Addresses of an account-level wallet: indexes that are not hardened. */
 const allIndexes = 2 ** 31
-/** How far the newest event may be ahead of the clock, which NTP may have set back a little. Milliseconds. */
-const usualStep = 60_000
 const percent = (share: number): string => `${(100 * share).toPrecision(2)} %`
 
 /** Requirements of open payments on the configuration: without them the daemon does not start. */
@@ -44,25 +41,5 @@ export const examineSeed = ({ wallets }: SettingsShape, { proofs }: StoreFacts):
           "sign what tilld wallet challenge --mode live prints: docs/collect.md"
         )
       : ok(name, `it signed on ${provenOn}`)
-  ]
-}
-
-/** A clock that is behind what the database already knows has been set back. `isRight`: it agrees with a chain's now. */
-export const examineTimes = (
-  { newestEvent: newest }: StoreFacts,
-  now: number,
-  isRight: boolean
-): ReadonlyArray<Finding> => {
-  if (newest === undefined || newest - now <= usualStep) return []
-  const name = "clock"
-  const finding = `the newest event is of ${iso(newest)}, ${((newest - now) / 1000).toFixed(0)} s ahead of it: it was set back`
-  return [
-    isRight
-      ? warn(
-          name,
-          `${finding}, and agrees with a chain's`,
-          "look at the payments that were made while it was ahead: their expiresAt is as wrong"
-        )
-      : fail(name, finding, "let chrony or systemd-timesyncd set the clock: payments expire by it")
   ]
 }

@@ -6,20 +6,20 @@ import { Effect } from "effect"
 import { examinePem } from "../../src/Doctor/certificates.ts"
 import { type DaemonStatus, examineDaemon, examineDown, mayOpen, withoutAnswer } from "../../src/Doctor/daemon.ts"
 import { type Finding, fail, type Status } from "../../src/Doctor/Finding.ts"
-import { examineDisk, examineMasterKey, examineReplaced } from "../../src/Doctor/machine.ts"
+import { examineClock, examineMasterKey, examineReplaced } from "../../src/Doctor/machine.ts"
 import { examinePermissions } from "../../src/Doctor/permissions.ts"
+import type { Seen } from "../../src/Doctor/providers.ts"
 import type { StoreFacts } from "../../src/Doctor/storeFacts.ts"
-import { examineTimes, examineUse } from "../../src/Doctor/storeFindings.ts"
+import { examineUse } from "../../src/Doctor/storeFindings.ts"
 import { examinePort } from "../../src/Doctor.ts"
 import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { acquire } from "../../src/Sql/InstanceLock.ts"
 import { clockTest, liveTest } from "../lib/scopedTest.ts"
-import { testSettings } from "../lib/settings.ts"
+import { testChain, testSettings } from "../lib/settings.ts"
 import { silentListener } from "../lib/silentListener.ts"
 import { temporaryDatabase, temporaryFolder } from "../lib/store.ts"
 
 const day = 86_400_000
-const hour = 3_600_000
 const now = Date.UTC(2026, 0, 1)
 
 const nothing: StoreFacts = {
@@ -28,29 +28,19 @@ const nothing: StoreFacts = {
   keyFingerprint: undefined,
   accountWallets: [],
   proofs: new Map(),
-  openNeeds: [],
-  newestEvent: undefined
+  openNeeds: []
 }
 
 const wallet = (next: number) => ({ ...nothing, wallets: new Map([["w", { next, paid: 2, gap: 7 }]]) })
-const newest = (at: number) => ({ ...nothing, newestEvent: at })
+/** A chain whose head was so far ahead of the clock. */
+const seenAhead = (headAheadSeconds: number) => [testChain({ mode: "live" }), { headAheadSeconds } as Seen] as const
 
 it.each<[string, () => Finding | ReadonlyArray<Finding>, ReadonlyArray<Status>, RegExp]>([
   ["a wallet", () => examineUse(wallet(15)), ["ok"], /15 addresses given out .*, 2 paid, at most 7 unpaid/],
   ["a wallet that is used up", () => examineUse(wallet(2 ** 31 - 1)), ["warn"], /1\.0e\+2 %|100 %/],
-  ["a steady clock", () => examineTimes(newest(now + 50_000), now, false), [], /^$/],
-  [
-    "a clock set back",
-    () => examineTimes(newest(now + hour), now, false),
-    ["fail"],
-    /3600 s ahead of it: it was set back$/
-  ],
-  [
-    "a clock that was ahead and is right again",
-    () => examineTimes(newest(now + hour), now, true),
-    ["warn"],
-    /3600 s ahead of it: it was set back, and agrees with a chain's$/
-  ]
+  ["no chain to compare the clock with", () => examineClock([]), [], /^$/],
+  ["a clock that is right", () => examineClock([seenAhead(30)]), ["ok"], /^it agrees/],
+  ["a clock that is behind a chain's", () => examineClock([seenAhead(31)]), ["fail"], /31 seconds behind base\.live/]
 ])("%s", (_, examine, statuses, text) => {
   const findings = [examine()].flat()
   expect(findings.map(({ status }) => status)).toEqual(statuses)
@@ -80,12 +70,6 @@ it("findings repeat the daemon's response, with a remedy where the response has 
     { status: "fail", name: "chain_not_read base.live", finding: "it is wrong", remedy: "mend it" },
     { status: "warn", name: "backup_old", finding: "it is wrong", remedy: "mend it" }
   ])
-})
-
-clockTest("a size below a gigabyte is shown in megabytes", function* () {
-  const path = yield* temporaryDatabase
-  writeFileSync(path, Buffer.alloc(12_000_000))
-  expect((yield* examineDisk(testSettings(path))).finding).toMatch(/; the database takes 12 MB$/)
 })
 
 clockTest("databases that were kept when a restore replaced them are named", function* () {

@@ -58,8 +58,7 @@ const expectFacts = (path: string, isOpen: boolean) =>
       keyFingerprint: undefined,
       accountWallets: [],
       proofs: new Map(),
-      openNeeds: [],
-      newestEvent: now
+      openNeeds: []
     }
   })
 
@@ -141,7 +140,7 @@ it.scoped.each<[string, (path: string) => void, string, RegExp]>([
     make(path)
     expect(lookAtStore(path, false, [])).toEqual({
       findings: [expect.objectContaining({ status, finding: expect.stringMatching(finding) })],
-      facts: status === "warn" ? expect.objectContaining({ token: "", newestEvent: undefined }) : undefined
+      facts: status === "warn" ? expect.objectContaining({ token: "" }) : undefined
     })
     expect(lookAtStore(path, false, [], "it is missing although")).toEqual({
       findings: [expect.objectContaining({ status: "fail", finding: "it is missing although" })],

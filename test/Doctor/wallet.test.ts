@@ -22,6 +22,6 @@ const head = {
 clockTest("looks no further than ten look-aheads, whatever the provider claims", function* () {
   const settings = testSettings("")
   const small = { ...settings, payments: { ...settings.payments, lookAhead: 20 } }
-  const [finding] = yield* examineWallet(small, "test", () => 5, [[testChain(), { client, head }]])
+  const [finding] = yield* examineWallet(small, "test", () => 5, [[testChain(), { client, head, headAheadSeconds: 0 }]])
   expect(finding?.finding).toContain("200 of the indexes from 5 to 204 have a history")
 })

@@ -1,12 +1,12 @@
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
-import { Context, Effect, Layer, Schedule } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { request } from "undici"
 import type { Finding } from "../../src/Doctor.ts"
 import type { LocalChain } from "../../src/Sandbox/LocalChain.ts"
 import { provider } from "../Chains/httpNode.ts"
-import { type Daemon, type Home, localChain, makeHome, rows, serve } from "../lib/daemon.ts"
+import { type Daemon, type Home, localChain, makeHome, serve } from "../lib/daemon.ts"
 import { type FaultName, type FaultOptions, type FaultProxy, startFaultProxy } from "../lib/faultProxy.ts"
 import { liveSuite } from "../lib/scopedTest.ts"
 import { tilld } from "../lib/tilld.ts"
@@ -118,8 +118,7 @@ liveSuite(Shop.layer, "doctor", (test) => {
       "test wallet on base.test",
       "database",
       "schema",
-      "address numbering",
-      "clock"
+      "address numbering"
     ]) {
       expect(names).toContain(what)
     }
@@ -162,7 +161,7 @@ liveSuite(Shop.layer, "doctor", (test) => {
     const [summary, line, ...others] = stdout.trimEnd().split("\n")
     expect(summary).toMatch(new RegExp(`^1 problem, \\d+ warnings?, ${others.length + 1} checks$`))
     expect(line).toBe(
-      `FAIL  base.test ${host(first)}: it serves chain 1337, and 31341 is configured. Remedy: check rpc_urls and chain_id`
+      `FAIL  base.test ${host(first)}: ${host(first)} serves chain 1337, and chains.base.test is chain 31341: nothing is read from it. Remedy: check rpc_urls and chain_id of chains.base.test.`
     )
   })
 
@@ -226,21 +225,6 @@ liveSuite(Shop.layer, "doctor", (test) => {
     }
   })
 
-  test("reports providers that have different blocks where no reorg reaches, and names both", function* () {
-    const { chain, first, second } = yield* Shop
-    const urls = [first.url, second.url]
-    const home = yield* makeHome({ chains: new Map([["base", chain]]), rpcUrls: new Map([["base", urls]]) })
-    expect(statusOf(yield* examine(home.config), /branch$/)).toEqual([])
-    yield* first.set("wrongHash")
-    const found = statusOf(yield* Effect.ensuring(examine(home.config), first.set()), /branch$/)
-    expect(found.map(({ name, status }) => [status, name])).toEqual(
-      [first, second].map((proxy) => ["fail", `base.test ${host(proxy)} branch`])
-    )
-    expect(found[0]?.finding).toMatch(
-      new RegExp(`^its block \\d+ is 0x\\w{64}, and that of ${host(second)} is 0x\\w{64}$`)
-    )
-  })
-
   test("compares each token with its contract", function* () {
     const decimals = yield* examine(yield* edited("decimals = 6", "decimals = 18"))
     expect(statusOf(decimals, "base.test USDC")).toMatchObject([
@@ -279,7 +263,9 @@ liveSuite(Shop.layer, "doctor", (test) => {
     expect(statusOf(fresh, "database")).toMatchObject([
       { status: "warn", finding: `${home.database} is not there yet` }
     ])
-    expect(statusOf(fresh, "master key")).toMatchObject([{ status: "ok" }])
+    for (const name of ["master key", "disk"]) {
+      expect(statusOf(fresh, name)).toMatchObject([{ status: "ok" }])
+    }
     expect(statusOf(fresh, "address numbering")).toMatchObject([
       { status: "ok", finding: "it begins with the first start" }
     ])
@@ -296,27 +282,6 @@ liveSuite(Shop.layer, "doctor", (test) => {
     chmodSync(`${home.folder}/master.key`, 0o640)
     expect(statusOf(yield* examine(home.config), "master key")).toMatchObject([
       { status: "fail", finding: expect.stringContaining("can be read by others than its owner: chmod 600") }
-    ])
-  })
-
-  test("without a daemon knows a node that was started again, with the same chain id and other blocks", function* () {
-    const { chain } = yield* Shop
-    const home = yield* makeHome({ chains: new Map([["base", chain]]) })
-    const daemon = yield* serve(home)
-    yield* Effect.repeat(rows(home, "SELECT 1 FROM scans WHERE genesis_hash IS NOT NULL"), {
-      until: ({ length }) => length > 0,
-      schedule: Schedule.spaced("50 millis")
-    })
-    yield* daemon.end("SIGTERM")
-    expect(statusOf(yield* examine(home.config), / blocks$/)).toMatchObject([
-      { status: "ok", finding: "block 0 as when reading began" }
-    ])
-    const restarted = yield* localChain("base")
-    yield* restarted.mine(20, 2)
-    writeFileSync(home.config, readFileSync(home.config, "utf8").replace(chain.url, restarted.url))
-    const found = yield* examine(home.config)
-    expect(statusOf(found, / blocks$/)).toMatchObject([
-      { status: "fail", finding: expect.stringContaining("it serves another chain: its block 0 is 0x") }
     ])
   })
 })

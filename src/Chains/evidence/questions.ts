@@ -286,7 +286,7 @@ export const questions: ReadonlyArray<Question> = [
   {
     asks: "what `tilld doctor` shows of each provider",
     agree: "no one: it decides nothing",
-    answers: "what the provider can do, how far back, and where it differs from the others",
+    answers: "what the provider can do, and how far back",
     differ: "it is a finding",
     alone: "it is a finding",
     asked: {
@@ -303,7 +303,6 @@ export const questions: ReadonlyArray<Question> = [
         "balanceAt",
         "balancesByMulticall",
         "balancesByOverride",
-        "findHeader",
         "getChainId",
         "getHead",
         "getLogs",

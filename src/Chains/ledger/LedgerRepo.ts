@@ -45,14 +45,6 @@ export const genesisHash = (db: Db, { chain, mode }: Network) =>
     (row) => row?.hash ?? undefined
   )
 
-/** The first block of a chain, as stored when reading started. */
-export interface FirstBlock extends Network {
-  readonly hash: string
-}
-
-/** SQL: every `FirstBlock`. */
-export const selectFirstBlocks = "SELECT chain, mode, genesis_hash AS hash FROM scans WHERE genesis_hash IS NOT NULL"
-
 /** Stores that reading starts above `checkpoint`. An existing scan is kept. `genesis`: the hash of the first block. */
 export const startScan = (
   { chain, mode }: Network,

@@ -70,13 +70,15 @@ describe("a tag that a policy requires", () => {
     const other = first.twin()
     const head = { number: 10, hash: "", parentHash: "", time: 0, logsBloom: undefined }
     const look = examinePolicies(settings, [
-      { client: first.client, head },
-      { client: other.client, head }
+      { client: first.client, head, headAheadSeconds: 0 },
+      { client: other.client, head, headAheadSeconds: 0 }
     ])
     expect(yield* look).toMatchObject([{ status: "fail", name: "ethereum.test policy finalized" }])
     other.finalized = 7
     expect(yield* look).toMatchObject([{ status: "ok", finding: "the newest finalized block is 7" }])
-    expect(yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head }])).toEqual([])
+    expect(
+      yield* examinePolicies({ ...settings, policies: [] }, [{ client: first.client, head, headAheadSeconds: 0 }])
+    ).toEqual([])
   })
 })
 
