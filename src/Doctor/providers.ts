@@ -26,8 +26,6 @@ import { type Finding, fail, failedCall, ok, warn } from "./Finding.ts"
 
 /** Milliseconds that a fast provider takes at most. */
 const usualLatency = 1_000
-/** Reads of the head; their median is the latency. */
-const samples = 3
 /** Blocks back at which a balance is read, and how many back balance reconciliation needs it. */
 const depths = [10, 128, 1_000, 100_000] as const
 const usefulDepth = 128
@@ -51,18 +49,6 @@ export interface Seen {
 }
 
 const works = <A>(client: RpcClient, call: Call<A>) => Effect.isSuccess(sendBatch(client, [call]))
-
-/** Median latency in milliseconds of reading the head, and the last head. */
-const measure = Effect.fn("Doctor.measure")(function* (client: RpcClient) {
-  const taken: Array<number> = []
-  let [head] = yield* sendBatch(client, [getHead])
-  for (let i = 0; i < samples; i++) {
-    const started = yield* Clock.currentTimeMillis
-    ;[head] = yield* sendBatch(client, [getHead])
-    taken.push((yield* Clock.currentTimeMillis) - started)
-  }
-  return { head, latency: taken.sort((a, b) => a - b)[Math.floor(samples / 2)] ?? 0 }
-})
 
 /** Whether it serves traces; undefined where there was no transaction to trace. */
 const traces = Effect.fn("Doctor.traces")(function* (client: RpcClient, head: BlockHeader) {
@@ -172,8 +158,10 @@ const examineProvider = Effect.fn("Doctor.provider")(
   function* (name: string, chain: ChainSettings, client: RpcClient) {
     const { chainId, knownBlocks } = chain
     const known = yield* checkIdentity(chain, chainId, knownBlocks, client)
-    const { head, latency } = yield* measure(client)
-    const headAheadSeconds = head.time - (yield* Clock.currentTimeMillis) / 1000
+    const asked = yield* Clock.currentTimeMillis
+    const [head] = yield* sendBatch(client, [getHead])
+    const now = yield* Clock.currentTimeMillis
+    const [latency, headAheadSeconds] = [now - asked, head.time - now / 1000]
     const seen: Seen = { client, head, headAheadSeconds }
     const finding = `chain ${chainId}, head ${head.number}, responds in ${latency} ms`
     const reached =
