@@ -75,6 +75,8 @@ it("findings repeat the daemon's response, with a remedy where the response has 
 clockTest("databases that were kept when a restore replaced them are named", function* () {
   const path = yield* temporaryDatabase
   const settings = testSettings(path)
+  // A copy that a migration made, and of another database.
+  for (const other of [`${path}.before-2`, `${dirname(path)}/other.db.before-restore-2`]) writeFileSync(other, "")
   expect(yield* examineReplaced(settings)).toEqual([])
   writeFileSync(`${path}.before-restore-20260101T000000000Z`, "")
   expect(yield* examineReplaced(settings)).toMatchObject([
