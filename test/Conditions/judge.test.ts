@@ -97,6 +97,7 @@ it.effect.each<readonly [string, World, ReadonlyArray<string>]>([
     { chains: [{ ...well, headAheadSeconds: 31 }, other] },
     ["clock_behind base.live"]
   ],
+  ["a test chain that stands still", { chains: [{ ...well, mode: "test", headAheadSeconds: -301 }] }, []],
   ["one chain that stands still", { chains: heads(-301, -300) }, []],
   ["a clock that is ahead of all chains", { chains: heads(-301, -302) }, ["clock_ahead"]],
   ["a backup of a time to come", { backup: now + 61 }, ["backup_old"]],
