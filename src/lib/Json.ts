@@ -169,38 +169,9 @@ const inexactOf = (numbers: ReadonlyArray<NumberToken>): ReadonlyArray<NumberTok
   return found
 }
 
-const tokens =
-  /[{}[\]:,]|"(?:[ !#-[\]-\u{10ffff}]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null/uy
-const blanks = /[ \t\n\r]*/y
-/** How a value begins; `v` stands for numbers and words. */
-const values = '{["v'
-
-/** Where a text ceases to be JSON: the engine's own messages name the place only sometimes. */
-const faultIn = (text: string): string => {
-  const open: Array<string> = []
-  let allowed = values
-  let at = 0
-  while (true) {
-    blanks.lastIndex = at
-    at += blanks.exec(text)?.[0].length ?? 0
-    tokens.lastIndex = at
-    const token = tokens.exec(text)?.[0] ?? ""
-    const kind = /^\w|^-/.test(token) ? "v" : token.charAt(0)
-    if (kind === "" || !allowed.includes(kind)) break
-    at += token.length
-    const isName = kind === '"' && allowed.startsWith('"')
-    if (kind === "{" || kind === "[") open.push(kind === "{" ? "}" : "]")
-    if (kind === "}" || kind === "]") open.pop()
-    const end = open.at(-1)
-    if (kind === "{") allowed = '"}'
-    else if (kind === "[") allowed = `${values}]`
-    else if (kind === ",") allowed = end === "}" ? '"' : values
-    else if (kind === ":") allowed = values
-    else allowed = isName ? ":" : end === undefined ? "" : `,${end}`
-  }
-  const lines = text.slice(0, at).split("\n")
-  return `line ${lines.length}, column ${(lines.at(-1) ?? "").length + 1}`
-}
+/** What the engine says of a text that is not JSON, without the text, which it quotes at the end. */
+const faultOf = (error: unknown): string =>
+  String(error).replace(/^SyntaxError: |(, (\.\.\.)?)?".*/gs, "") || "Unexpected text"
 
 /** Parses a JSON text from outside. Left: what is wrong with it, without quoting it. Its time is linear in its length. */
 export const parseJson = (text: string): Either.Either<unknown, string> => {
@@ -218,7 +189,7 @@ export const parseJson = (text: string): Either.Either<unknown, string> => {
       const value: unknown = JSON.parse(text)
       return marked.length === 0 ? value : parseMarked(text, marked)
     },
-    catch: () => `The body is not valid JSON: ${faultIn(text)}.`
+    catch: (error) => `The body is not valid JSON: ${faultOf(error)}.`
   })
   // Parsers disagree on which of two members with one name counts (RFC 8259, section 4).
   return Either.filterOrLeft(

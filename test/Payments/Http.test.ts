@@ -290,7 +290,7 @@ liveSuite(app, "payments over HTTP", (test, it) => {
         api.call("POST", "/v1/payments", { key, body, headers: { "content-type": "application/json" } }),
         ({ body: { error }, status }) => [status, error.code, error.message]
       )
-    expect(yield* post("{")).toEqual([400, "INVALID_JSON", "The body is not valid JSON: line 1, column 2."])
+    expect(yield* post("{")).toEqual([400, "INVALID_JSON", expect.stringMatching(/^The body is not valid JSON: /)])
     const broken = new Uint8Array([0x22, 0xff, 0x22])
     expect(yield* post(broken)).toEqual([400, "INVALID_JSON", "The body is not valid UTF-8."])
   })

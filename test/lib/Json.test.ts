@@ -68,7 +68,7 @@ describe("numbers", () => {
     "%s is none, wherever it stands",
     (literal) => {
       expect(parseJson(`{"a":${literal}}`)).toEqual(
-        Either.left(expect.stringMatching(/^The body is not valid JSON: line 1/))
+        Either.left(expect.stringMatching(/^The body is not valid JSON: [A-Z]/))
       )
       expect(parseWithTexts(`{"a":${literal}}`)).toEqual(Either.left("The text is not valid JSON."))
     }
@@ -114,30 +114,27 @@ describe("nesting", () => {
   })
 })
 
+it.each(["", " \n"])("%j is refused as empty", (text) => {
+  expect(parseJson(text)).toEqual(Either.left("The body is empty: send a JSON object."))
+})
+
+// The words are the engine's, and differ between versions of Node.
 it.each([
-  ["", "The body is empty: send a JSON object."],
-  [" \n", "The body is empty: send a JSON object."],
-  ...(
-    [
-      ["{", 1, 2],
-      ['{"a":1,}', 1, 8],
-      ["{'a':1}", 1, 2],
-      ["NaN", 1, 1],
-      ["]]]", 1, 1],
-      ['{\n  "a": 25.00,\n  "b": USDC\n}', 3, 8],
-      ['{"a": "two\nlines"}', 1, 7],
-      ['{"a": "\\x"}', 1, 7],
-      ['{"a" 1}', 1, 6],
-      ['{"a": 1 "b": 2}', 1, 9],
-      ['{"a": 01}', 1, 8],
-      ["{1: 2}", 1, 2],
-      ["[1,,2]", 1, 4],
-      ["[1, true, null, -1.5e3] []", 1, 25],
-      ['{"a": [1, {"b": "\\u00e4"}]]', 1, 27]
-    ] as const
-  ).map(([text, line, column]) => [text, `The body is not valid JSON: line ${line}, column ${column}.`])
-])("%j is refused", (text, message) => {
-  expect(parseJson(text)).toEqual(Either.left(message))
+  ["{", /property name/],
+  ['{"a":1,}', /property name/],
+  ["{'a':1}", /property name/],
+  ["NaN", /Unexpected (text|token 'N')\.$/],
+  ["]]]", /Unexpected token '\]'\.$/],
+  ['{\n  "a": 25.00,\n  "b": USDC\n}', /Unexpected token 'U'\.$/],
+  ['{"a": "two\nlines"}', /control character/],
+  ['{"a" 1}', /':' after property name/],
+  ['{"a": 1 "b": 2}', /',' or '}' after property value/],
+  ['{"amount": “25”}', /Unexpected token '“'\.$/],
+  ["[1,,2]", /Unexpected token ','\.$/]
+] as const)("%j is refused by what the engine says, and is not quoted", (text, said) => {
+  const problem = Either.getOrElse(Either.flip(parseJson(text)), () => "it was parsed")
+  expect(problem).toMatch(/^The body is not valid JSON: [^"]*\.$/)
+  expect(problem).toMatch(said)
 })
 
 it.each([
