@@ -1,9 +1,10 @@
 /**
- * Which connections are open, what is under way on each, and room for the bytes that they keep. A connection *waits* while the server waits for its client: it is
- * idle, a request is arriving, or a reply has not been taken; also while its request is held back to slow its client down. Where
- * all are in use, a new connection takes the place of the one that has waited longest, first of those without any reply so far:
- * neither idle connections nor slow clients keep others out, and one whose request is worked on is never closed. How many one
- * client may open is for the proxy in front to limit. `listener.ts` and `requests.ts` report events to it.
+ * Which connections are open, what is under way on each, and room for the bytes that they keep. A connection *waits* while the
+ * server waits for its client: it is idle, a request is arriving, or a reply has not been taken; also while its request is held
+ * back to slow its client down. Where all are in use, a new connection takes the place of the one that has waited longest, first
+ * of those without any reply so far: neither idle connections nor slow clients keep others out, and one whose request is worked
+ * on is never closed. How many one client may open is for the proxy in front to limit. `listener.ts` and `requests.ts` report
+ * events to it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"

@@ -178,8 +178,8 @@ export const makeRequests = (
    * Node's time-out restarts with each byte, and a client that requests long lists without reading them would fill
    * memory.
    */
-  const dropUnlessTaken = (response: ServerResponse) => {
-    const { socket } = response.req
+  const dropUnlessTaken = (connection: Connection, response: ServerResponse) => {
+    const { socket } = connection
     const bytes = response.writableLength
     const client = clientOf(response.req)
     if (!unreadRoom.take(client, bytes)) return void socket.destroy()
@@ -189,7 +189,7 @@ export const makeRequests = (
         patience
       )
     )
-    response.once("close", () => {
+    onceClosed(connection, response, () => {
       unreadRoom.giveBack(client, bytes)
       fiber.unsafeInterruptAsFork(FiberId.none)
     })
@@ -238,7 +238,7 @@ export const makeRequests = (
       // Usually the system's buffer takes the whole reply at once, and nothing is left to watch.
       if (!follows && response.socket?.writableLength !== 0) {
         sent()
-        dropUnlessTaken(response)
+        dropUnlessTaken(connection, response)
       }
       return follows
     }

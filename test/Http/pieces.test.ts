@@ -4,8 +4,8 @@ import { serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { clockTest, liveTest, scopedTest } from "../lib/scopedTest.ts"
-import { dial } from "../lib/socket.ts"
-import { answered, anyPort, connected, get, saying } from "./serving.ts"
+import { acceptedSockets, dial } from "../lib/socket.ts"
+import { answered, anyPort, connected, get, saying, statuses } from "./serving.ts"
 
 const piece = "x".repeat(64 * 1024)
 /** Far more bytes than the socket buffers hold. */
@@ -146,6 +146,28 @@ clockTest("unread responses of one client are limited in bytes, without effect o
   const third = yield* saying(dial(address), get("/long"))
   expect((yield* third.closed).length).toBeLessThan(text.length)
   yield* answered(dial(address), get("/"), /short/)
+})
+
+liveTest("replies that wait behind another one take room until their connection closes, and no longer", function* () {
+  const go = yield* Deferred.make<void>()
+  const answer = { status: 200, headers: {}, text: `${"x".repeat(8 * 1024)}end` }
+  const respond: Respond = ({ url }) => Effect.as(url === "/wait" ? Deferred.await(go) : Effect.void, answer)
+  // Room for one, of one client.
+  const address = yield* serveHttp(respond, anyPort, { unread: 10 * 9 * 1024 })
+  const both = saying(dial(address), get("/wait") + get("/"))
+  const sockets = yield* acceptedSockets
+  for (let i = 1; i < 5; i++) {
+    const client = yield* both
+    yield* Effect.repeat(eventLoopTurn, { until: () => (sockets[i - 1]?.bytesRead ?? 0) > 0 })
+    yield* Effect.repeatN(eventLoopTurn, 20)
+    client.destroy()
+    yield* Effect.repeat(eventLoopTurn, { until: () => sockets.every(({ closed }) => closed) })
+  }
+  const last = yield* both
+  yield* Effect.repeat(eventLoopTurn, { until: () => (sockets[4]?.bytesRead ?? 0) > 0 })
+  yield* Effect.repeatN(eventLoopTurn, 20)
+  yield* Deferred.succeed(go, undefined)
+  expect(statuses(yield* last.received(/end[\s\S]*end$/))).toEqual([200, 200])
 })
 
 scopedTest(Logger.remove(Logger.defaultLogger))(
