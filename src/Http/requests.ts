@@ -81,6 +81,9 @@ const writePiece = (response: ServerResponse, piece: string, patience: number) =
     return Effect.sync(() => response.off("drain", onDrain))
   }).pipe(Effect.timeoutTo({ duration: patience, onSuccess: () => {}, onTimeout: () => void response.destroy() }))
 
+/** How long a reload, at which everybody waits, waits for the rest of bodies. */
+const bodyPatience = "2 seconds"
+
 export interface RequestLimits {
   /** The client of a request, whose bodies and replies share room. */
   readonly clientOf: (request: IncomingMessage) => string
@@ -144,7 +147,7 @@ export const makeRequests = (
   let closing = false
   let unanswered = 0
   let onNone: (() => void) | undefined
-  const working = new Map<Fiber.RuntimeFiber<unknown>, Connection>()
+  const working = new Map<Fiber.RuntimeFiber<unknown>, { connection: Connection; request: IncomingMessage }>()
   const streaming = new Set<Fiber.RuntimeFiber<void>>()
   /** Replies that were ready as soon as their requests had been read. */
   let ready: Array<() => void> = []
@@ -314,7 +317,7 @@ export const makeRequests = (
     }
     const exit = answering.unsafePoll()
     if (exit === null) {
-      working.set(answering, connection)
+      working.set(answering, { connection, request })
       answering.addObserver(finish)
     } else sendSoon(() => finish(exit))
   }
@@ -338,17 +341,22 @@ export const makeRequests = (
     }),
     /**
      * From now on new requests wait for what answers next, and streams end. Completes once nothing of what has answered until
-     * now is under way; where that takes too long, an interruption ends it with a 503.
+     * now is under way; a body that is still arriving after two seconds, and all that takes too long, ends with a 503.
      */
     pause: Effect.suspend(() => {
       const next = Deferred.unsafeMake<Respond>(FiberId.none)
       const former = [...working.keys(), ...streaming]
-      const refused = Array.from(working).flatMap(([fiber, { held }]) => (held > 0 ? [fiber] : []))
+      const refused = Array.from(working).flatMap(([fiber, { connection }]) => (connection.held > 0 ? [fiber] : []))
+      const arriving = Array.from(working).filter(([, { request }]) => !request.complete)
+      const refuseSlow = Effect.sync(() => {
+        for (const [fiber, { request }] of arriving) if (!request.complete) fiber.unsafeInterruptAsFork(FiberId.none)
+      })
       const respond: Respond = (...request) => Effect.flatMap(Deferred.await(next), (answer) => answer(...request))
       current = { respond, runFork: current.runFork, next }
       for (const fiber of [...streaming, ...refused]) fiber.unsafeInterruptAsFork(FiberId.none)
-      return Effect.onInterrupt(Effect.forEach(former, Fiber.await, { concurrency: "unbounded", discard: true }), () =>
-        Fiber.interruptAll(former)
+      const ended = Effect.forEach(former, Fiber.await, { concurrency: "unbounded", discard: true })
+      return Effect.raceFirst(ended, Effect.zipRight(Effect.delay(refuseSlow, bodyPatience), Effect.never)).pipe(
+        Effect.onInterrupt(() => Fiber.interruptAll(former))
       )
     }),
     /** What answers from now on, also the requests that have waited for it. */

@@ -1,6 +1,6 @@
 import { describe, expect } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Stream, TestClock } from "effect"
-import { serveHttp } from "../../src/Http/listener.ts"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, Scope, Stream, TestClock } from "effect"
+import { type KeptListener, serveHttp } from "../../src/Http/listener.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { Patience } from "../../src/Telemetry/patience.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
@@ -201,4 +201,29 @@ liveTestOn(Workers.layer)("while a port is taken the listener is not ready, and 
   expect(yield* health).toEqual([
     { name: "listener", ready: false, reason: expect.stringContaining(`127.0.0.1:${taken.port}: the port is taken`) }
   ])
+})
+
+clockTest(
+  "at a reload, which everybody waits for, a body that does not arrive is waited for two seconds",
+  function* () {
+    const begun = yield* Deferred.make<void>()
+    const kept: KeptListener = { isReloading: false }
+    const former = yield* Scope.make()
+    const respond: Respond = (...request) => Effect.zipRight(Deferred.succeed(begun, undefined), tell(...request))
+    const address = yield* Scope.extend(serveHttp(respond, anyPort, {}, kept), former)
+    const slow = yield* saying(dial(address), "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 5\r\n\r\na")
+    yield* Deferred.await(begun)
+    kept.isReloading = true
+    const ending = yield* Effect.fork(Scope.close(former, Exit.void))
+    yield* TestClock.adjust("1900 millis")
+    expect(yield* Fiber.poll(ending)).toEqual(Option.none())
+    yield* TestClock.adjust("1 second")
+    yield* slow.received(/^HTTP\/1.1 503 /)
+    yield* Fiber.join(ending)
+    const next = yield* Scope.make()
+  yield* Scope.extend(kept.open?.(tell) ?? Effect.void, next)
+  yield* answered(dial(address), get("/"), empty)
+  const closing = yield* Effect.fork(Scope.close(next, Exit.void))
+  yield* TestClock.adjust("20 seconds")
+  yield* Fiber.join(closing)
 })
