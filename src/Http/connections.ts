@@ -2,9 +2,9 @@
  * Which connections are open, what is under way on each, and room for the bytes that they keep. A connection *waits* while the
  * server waits for its client: it is idle, a request is arriving, or a reply has not been taken; also while its request is held
  * back to slow its client down. Where all are in use, a new connection takes the place of the one that has waited longest, first
- * of those without any reply so far: neither idle connections nor slow clients keep others out, and one whose request is worked
- * on is never closed. How many one client may open is for the proxy in front to limit. `listener.ts` and `requests.ts` report
- * events to it.
+ * of those without any reply so far, once these are more than an eighth: neither idle connections nor slow clients keep others
+ * out, and one whose request is worked on is never closed. How many one client may open is for the proxy in front to limit.
+ * `listener.ts` and `requests.ts` report events to it.
  */
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
@@ -94,6 +94,15 @@ export class Connection {
   }
 }
 
+/** The part of the free bytes that one client may take, and of all connections that is for those without a reply so far. */
+const share = 1 / 8
+
+/**
+ * The part of all bytes that a client may take in any case: an ordinary body, of 16 KiB. Else some dozens of clients, which take
+ * an eighth each, would leave none for another one. The number of connections limits what these take together.
+ */
+const least = 1 / 2048
+
 export class Connections {
   readonly #most: number
   readonly #open = new Map<Duplex, Connection>()
@@ -109,7 +118,9 @@ export class Connections {
   /** A new connection, perhaps in place of another one; undefined when all are worked on. */
   admit(socket: Socket): Connection | undefined {
     if (this.#open.size >= this.#most) {
-      const [loser] = this.#unserved.size > 0 ? this.#unserved : this.#served
+      // Else, where a flood has had replies on all others, each new connection would be closed for the next before it has asked.
+      const areMany = this.#unserved.size > this.#most * share
+      const [loser] = areMany || this.#served.size === 0 ? this.#unserved : this.#served
       if (loser === undefined) return undefined
       this.closed(loser)
       loser.socket.destroy()
@@ -141,27 +152,26 @@ export class Connections {
   }
 }
 
-/** The part of the free bytes that one client may take. */
-const share = 1 / 8
-
 /**
  * Room for bytes: of request bodies, which are kept until the requests have their replies, or of replies that have not been
- * taken. One client may take an eighth of what is still free: however many do, there is room for another one. The client is
+ * taken. One client may take an eighth of what is still free, and a little in any case. The client is
  * the sender of a request, not the proxy that it came through.
  */
 export class Room {
   #free: number
+  readonly #least: number
   readonly #kept = new Map<string, number>()
 
   /** @param bytes for all clients together */
   constructor(bytes: number) {
     this.#free = bytes
+    this.#least = bytes * least
   }
 
   /** Takes room for bytes of a client; false when there is none for them. */
   take(client: string, bytes: number): boolean {
     const kept = (this.#kept.get(client) ?? 0) + bytes
-    if (kept > this.#free * share) return false
+    if (kept > Math.max(this.#free * share, this.#least)) return false
     this.#free -= bytes
     this.#kept.set(client, kept)
     return true

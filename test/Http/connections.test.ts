@@ -78,6 +78,19 @@ describe("connections", () => {
     expect(isOpen(served)).toBe(true)
   })
 
+  it("that are new are not closed for the next before they can ask, where all others were served", () => {
+    const connections = new Connections(80)
+    for (const one of opened(connections, 80)) {
+      if (one === undefined) throw new Error("there is room")
+      one.isServed = true
+      connections.place(one)
+    }
+    const fresh = Array.from({ length: 10 }, () => admitted(connections))
+    expect(fresh.every(isOpen)).toBe(true)
+    opened(connections, 5)
+    expect(fresh.findIndex(isOpen)).toBe(4)
+  })
+
   it("whose request is held back may be replaced, also when its body has arrived meanwhile", () => {
     const connections = new Connections(1)
     const one = admitted(connections)
@@ -132,6 +145,13 @@ it("however many clients take room, some is left for the body of another one", (
   expect(fill(room, "192.0.2.1", body, 1024)).toBe(body)
   room.giveBack("192.0.2.1", body)
   expect(fill(room, "192.0.2.1", body, 1024)).toBe(body)
+})
+
+it("however much clients take, an ordinary body of another one has room", () => {
+  const room = new Room(32 * 1024 * 1024)
+  for (let client = 0; client < 1_000; client++) fill(room, `198.51.${client}`, Number.POSITIVE_INFINITY, 1024)
+  expect(fill(room, "192.0.2.1", 16 * 1024)).toBe(16 * 1024)
+  expect(fill(room, "192.0.2.1")).toBe(0)
 })
 
 it("one client has an eighth of what is free, and what is given back is free again", () => {
