@@ -333,13 +333,17 @@ export const makeRespond = Effect.fnUntraced(function* (
       return whenChecked(
         whenChecked(admitted, () => allowed(request, route, key, findings, hold)),
         (operation) => {
-          if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
-          return Effect.flatMap(body, (received) =>
-            whenChecked(parseBody(request.headers, received), (payload) => {
-              findings.sent = { payload, redact: operation.redact }
-              return answerTo(request, match, operation, payload, findings)
-            })
-          )
+          const work = () => {
+            if (!operation.takesBody) return answerTo(request, match, operation, undefined, findings)
+            return Effect.flatMap(body, (received) =>
+              whenChecked(parseBody(request.headers, received), (payload) => {
+                findings.sent = { payload, redact: operation.redact }
+                return answerTo(request, match, operation, payload, findings)
+              })
+            )
+          }
+          const turn = key && withoutKey?.turnOf(key.account)
+          return turn === undefined ? work() : Effect.flatMap(turn, work)
         }
       )
     })

@@ -127,6 +127,32 @@ describe("a request without a key", () => {
   )
 })
 
+describe("requests with a key", () => {
+  it.effect("begin as they come, until that has taken 20 milliseconds of a turn: then accounts take turns", () =>
+    Effect.gen(function* () {
+      const { turnOf } = makeWithoutKey()
+      const order: Array<string> = []
+      const ask = (account: string) =>
+        Effect.zipRight(
+          Effect.suspend(() => turnOf(account) ?? Effect.void),
+          Effect.sync(() => void order.push(account))
+        )
+      yield* ask("many")
+      for (const began = performance.now(); performance.now() < began + 25; );
+      const asked = yield* Effect.forkAll(Array.from({ length: 100 }, () => ask("many")))
+      const gone = yield* Effect.fork(ask("gone"))
+      yield* Effect.fork(ask("one"))
+      yield* Effect.yieldNow()
+      expect(order).toEqual(["many"])
+      yield* Fiber.interrupt(gone)
+      yield* Effect.repeat(eventLoopTurn, { until: () => order.includes("one") })
+      expect(order.length).toBeLessThanOrEqual(1 + 8)
+      yield* Fiber.join(asked)
+      expect([order.length, order.includes("gone")]).toEqual([102, false])
+    })
+  )
+})
+
 /** Holds each request for so long. */
 const holding = (millis: number, held: Effect.Effect<unknown>) => {
   const respond: Respond = (_request, _body, _id, hold = (wait) => wait) =>
