@@ -24,8 +24,7 @@ const delayOf = (count: number): number =>
   count <= free ? 0 : Math.min(longestDelay, firstDelay * 2 ** Math.min(count - free - 1, 10))
 
 /**
- * Delays after failed authentications, by the client's network: an IPv4 address, or an IPv6 /64; and of the refusals of a key that
- * exceeds its rate. They grow with each failure.
+ * Delays after failed authentications, by the client's network: an IPv4 address, or an IPv6 /64. They grow with each failure.
  * An unguessable secret (a key) is delayed after it has failed, so that a valid key never is, however many others have
  * failed. A guessable one (a password) is held before it is checked, one attempt after the other.
  */

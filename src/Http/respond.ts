@@ -22,6 +22,7 @@ import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces, unlessKept } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
 import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
+import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import { type Observe, traceRequests } from "./requestMetrics.ts"
 import { allowOf, type Match, type Route, type Router, type ServedOperation } from "./routes.ts"
@@ -200,7 +201,7 @@ export const makeRespond = Effect.fnUntraced(function* (
   const clientAddress = clientAddressOf(server.trustedProxies)
   const clock = yield* Effect.clock
   const failureDelays = new FailureDelays()
-  const refusals = new FailureDelays()
+  const refusals = new RefusalPace(50, 10)
   const visitors = new Visitors()
   const storeErrors = new LogLimit(storeLogs)
   const refusedKeys = new LogLimit(refusedKeyLogs)
@@ -283,7 +284,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const allowance = limits.spend(key, now)
       findings.headers = limitHeaders(allowance)
       if (!allowance.allowed) {
-        const wait = withoutKey === undefined ? 0 : refusals.failed(key.id, now)
+        const wait = withoutKey === undefined ? 0 : refusals.wait(key.id, now)
         const refusal = rateLimited(allowance, now + wait)
         return wait > 0 ? Effect.zipRight(hold(Effect.sleep(wait)), refusal) : Either.left(refusal)
       }

@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber, Stream, TestClock } from "effect"
 import { serveHttp } from "../../src/Http/listener.ts"
 import type { Hold } from "../../src/Http/PageHandler.ts"
 import { betweenParts } from "../../src/Http/parts.ts"
+import { RefusalPace } from "../../src/Http/RefusalPace.ts"
 import type { Respond } from "../../src/Http/respond.ts"
 import { type Requester, stranger } from "../../src/Http/Visitors.ts"
 import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
@@ -153,6 +154,29 @@ describe("requests with a key", () => {
   )
 })
 
+/** Counts refusals at one time and returns how long each waits. */
+const waits = (pace: RefusalPace, key: string, now: number, count: number) =>
+  Array.from({ length: count }, () => pace.wait(key, now))
+
+describe("a key that exceeds its rate", () => {
+  it("gets 50 refusals at once, then 10 a second, each after at most 5 seconds", () => {
+    const pace = new RefusalPace(50, 10)
+    expect(waits(pace, "key_1", 0, 53)).toEqual([...Array.from({ length: 50 }, () => 0), 100, 200, 300])
+    expect(waits(pace, "key_2", 0, 1)).toEqual([0])
+    expect(waits(pace, "key_1", 0, 1_000).at(-1)).toBe(5_000)
+    // The debt is limited too.
+    expect(waits(pace, "key_1", 5_200, 3)).toEqual([0, 100, 200])
+    expect(waits(pace, "key_1", 60_000, 51)).toEqual([...Array.from({ length: 50 }, () => 0), 100])
+  })
+
+  it("does not wait longer after the clock was set back", () => {
+    const pace = new RefusalPace(50, 10)
+    waits(pace, "key_1", 86_400_000, 1)
+    expect(waits(pace, "key_1", 0, 1)).toEqual([5_000])
+    expect(waits(pace, "key_1", 10_000, 2)).toEqual([0, 0])
+  })
+})
+
 /** Holds each request for so long. */
 const holding = (millis: number, held: Effect.Effect<unknown>) => {
   const respond: Respond = (_request, _body, _id, hold = (wait) => wait) =>
@@ -227,16 +251,16 @@ it.effect("a key that exceeds its rate is delayed, another key at the same addre
   Effect.gen(function* () {
     const api = yield* TestApi
     const [key, other] = [yield* api.newKey(), yield* api.newKey()]
-    const { all, answered, hasAnswered } = yield* askMany(() => api.call("GET", "/v1/payments", { key }), 30, 30)
-    yield* hasAnswered(10)
+    const { all, answered, hasAnswered } = yield* askMany(() => api.call("GET", "/v1/payments", { key }), 75, 75)
+    yield* hasAnswered(55)
     expect((yield* api.call("GET", "/v1/payments", { key: other })).status).toBe(200)
-    expect(answered()).toBe(10)
-    // Five are within the rate, five more are refused at once, and the others later and later.
+    expect(answered()).toBe(55)
+    // Five are within the rate, 50 more are refused at once, and the last 20 get 10 refusals a second.
     yield* Effect.repeat(Effect.zipRight(eventLoopTurn, TestClock.adjust("1 second")), {
-      until: () => answered() === 30
+      until: () => answered() === 75
     })
     const answers = yield* all
     expect(answers.filter(({ status }) => status === 200).length).toBe(5)
-    expect(answers.filter(({ body, status }) => status === 429 && body.error.code === "RATE_LIMITED").length).toBe(25)
+    expect(answers.filter(({ body, status }) => status === 429 && body.error.code === "RATE_LIMITED").length).toBe(70)
   }).pipe(Effect.provide(testApp({ limits: { perMinute: 5, perHour: 1_000 } })))
 )
