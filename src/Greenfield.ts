@@ -14,7 +14,7 @@ import { webhookOperations } from "./Greenfield/webhooks.ts"
 import type { NoteRequest } from "./Http/RequestLog.ts"
 import type { Observe } from "./Http/requestMetrics.ts"
 import { type Dialect, makeRespond, type Respond } from "./Http/respond.ts"
-import type { WithoutKey } from "./Http/withoutKey.ts"
+import type { Turns } from "./Http/turns.ts"
 import { anyRow, Reader } from "./Sql.ts"
 
 const notFound = (message: string) => Either.left(refusal("NOT_FOUND", { code: "not-found" }, message))
@@ -27,7 +27,7 @@ const isOwn = notFound(
 export const makeGreenfield = Effect.fnUntraced(function* (
   own: Respond,
   observe: Observe,
-  withoutKey: WithoutKey,
+  turns: Turns,
   note: NoteRequest
 ) {
   const reader = yield* Reader
@@ -45,7 +45,7 @@ export const makeGreenfield = Effect.fnUntraced(function* (
         : isOwn,
     errorReply: pluginErrorReply
   }
-  const answer = yield* makeRespond(routerOf(operations), observe, withoutKey, undefined, note, dialect)
+  const answer = yield* makeRespond(routerOf(operations), observe, turns, undefined, note, dialect)
   // A store that cannot be read is answered as such.
   const isOn = Effect.orElseSucceed(anyRow(reader, "SELECT 1 FROM shops WHERE plugins = 'on'"), () => true)
   const respond: Respond = (...request) => Effect.flatMap(isOn, (on) => (on ? answer : own)(...request))

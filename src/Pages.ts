@@ -7,7 +7,7 @@ import { Cause, Effect, Fiber, Option, Runtime } from "effect"
 import { ApiError } from "./Domain/ApiError.ts"
 import { errorReply, type HttpReply } from "./Http/HttpReply.ts"
 import type { Page, PageRequest, Pages } from "./Http/PageHandler.ts"
-import { overloaded } from "./Http/withoutKey.ts"
+import { overloaded } from "./Http/turns.ts"
 import { type AssetRoom, compressed } from "./Pages/assets.ts"
 import { StoreUnavailable } from "./Sql.ts"
 

@@ -11,7 +11,7 @@ import { RequestLog } from "./Http/RequestLog.ts"
 import { observeRequests } from "./Http/requestMetrics.ts"
 import { makeRespond, type Respond } from "./Http/respond.ts"
 import { type AllHandlers, makeRouter } from "./Http/routes.ts"
-import { makeWithoutKey } from "./Http/withoutKey.ts"
+import { makeTurns } from "./Http/turns.ts"
 import { invoiceHandlers } from "./Invoices/Http.ts"
 import { evaluatedOnce, makePages } from "./Pages.ts"
 import { exceptionHandlers, refundHandlers } from "./Payments/decisions/Http.ts"
@@ -71,12 +71,12 @@ export class HttpServer extends Context.Tag("tilld/HttpServer")<
       const observe = yield* observeRequests
       const { note } = yield* RequestLog
       const router = makeRouter(Api, handlers)
-      const withoutKey = makeWithoutKey()
-      const own = yield* makeRespond(router, observe, withoutKey, pages, note)
+      const turns = makeTurns()
+      const own = yield* makeRespond(router, observe, turns, pages, note)
       const plugins = yield* evaluatedOnce(
         Effect.flatMap(
           Effect.promise(() => import("./Greenfield.ts")),
-          ({ makeGreenfield }) => makeGreenfield(own, observe, withoutKey, note)
+          ({ makeGreenfield }) => makeGreenfield(own, observe, turns, note)
         )
       )
       const respond: Respond = (request, ...rest) =>

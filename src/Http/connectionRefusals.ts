@@ -113,7 +113,8 @@ export const makeRefusals = (runFork: (effect: Effect.Effect<void>) => Fiber.Run
   }
 
   const refuse = (error: ApiError | undefined, connection: Connection) => {
-    connection.refusal = { error, isUnderWay: false, dropped: 0 }
+    // The first one holds: a refused connection gets no second reply.
+    connection.refusal ??= { error, isUnderWay: false, dropped: 0 }
     // It may be paused, since its body was not wanted.
     connection.socket.resume()
     goOn(connection)

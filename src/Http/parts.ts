@@ -2,7 +2,7 @@
 import { Effect, FiberRef } from "effect"
 import { eventLoopTurn } from "../lib/waiting.ts"
 
-/** What comes before the next part. Where requests have turns (`withoutKey.ts`), the work waits for another one. */
+/** What comes before the next part. Where requests have turns (`turns.ts`), the work waits for another one. */
 export const partTurn = FiberRef.unsafeMake<Effect.Effect<void>>(eventLoopTurn)
 
 /** Between two parts: others come first. */

@@ -26,8 +26,8 @@ import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import { type Observe, traceRequests } from "./requestMetrics.ts"
 import { allowOf, type Match, type Route, type Router, type ServedOperation } from "./routes.ts"
+import { overloaded, type Turns } from "./turns.ts"
 import { type Requester, stranger, Visitors } from "./Visitors.ts"
-import { overloaded, type WithoutKey } from "./withoutKey.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
@@ -183,13 +183,13 @@ const ownDialect: Dialect = {
 }
 
 /**
- * Makes the function that replies. `withoutKey` schedules requests without an accepted key; `pages` answer their own
- * paths; `note` logs authenticated requests.
+ * Makes the function that replies. `turns` says when requests are worked on, least of all those without an accepted key;
+ * `pages` answer their own paths; `note` logs authenticated requests.
  */
 export const makeRespond = Effect.fnUntraced(function* (
   router: Router,
   observe: Observe = () => {},
-  withoutKey?: WithoutKey,
+  turns?: Turns,
   pages: Pages = () => undefined,
   note: NoteRequest = () => {},
   dialect: Dialect = ownDialect
@@ -236,7 +236,7 @@ export const makeRespond = Effect.fnUntraced(function* (
 
   /** Runs work for a request without an accepted key, at its visitor's turn. */
   const atTurn = <A, E>(visitor: Requester, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
-    withoutKey === undefined ? work : withoutKey.run(visitor, hold, work, refused)
+    turns === undefined ? work : turns.run(visitor, hold, work, refused)
 
   const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {
     const [path, search] = targetOf(request)
@@ -247,9 +247,7 @@ export const makeRespond = Effect.fnUntraced(function* (
     const recognised = (who?: string) => visitors.recognised(headers.cookie, network, who)
     const asked = { method, path, search, headers, body: form, client, requestId, hold, recognised }
     const inTurns = (reply: HttpReply): HttpReply =>
-      reply.rest === undefined || withoutKey === undefined
-        ? reply
-        : { ...reply, rest: withoutKey.inTurns(visitor, reply.rest) }
+      reply.rest === undefined || turns === undefined ? reply : { ...reply, rest: turns.inTurns(visitor, reply.rest) }
     return atTurn(visitor, hold, Effect.map(page.reply(asked), inTurns), page.overloaded)
   }
 
@@ -284,7 +282,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const allowance = limits.spend(key, now)
       findings.headers = limitHeaders(allowance)
       if (!allowance.allowed) {
-        const wait = withoutKey === undefined ? 0 : refusals.wait(key.id, now)
+        const wait = turns === undefined ? 0 : refusals.wait(key.id, now)
         const refusal = rateLimited(allowance, now + wait)
         return wait > 0 ? Effect.zipRight(hold(Effect.sleep(wait)), refusal) : Either.left(refusal)
       }
@@ -343,7 +341,7 @@ export const makeRespond = Effect.fnUntraced(function* (
               })
             )
           }
-          const turn = key && withoutKey?.turnOf(key.account)
+          const turn = key && turns?.ofAccount(key.account)
           return turn === undefined ? work() : Effect.flatMap(turn, work)
         }
       )

@@ -5,8 +5,8 @@ import type { Hold } from "../../src/Http/PageHandler.ts"
 import { betweenParts } from "../../src/Http/parts.ts"
 import { RefusalPace } from "../../src/Http/RefusalPace.ts"
 import type { Respond } from "../../src/Http/respond.ts"
+import { makeTurns } from "../../src/Http/turns.ts"
 import { type Requester, stranger } from "../../src/Http/Visitors.ts"
-import { makeWithoutKey } from "../../src/Http/withoutKey.ts"
 import { eventLoopTurn } from "../../src/lib/waiting.ts"
 import { HttpServer } from "../../src/Server.ts"
 import { type Answered, apiWithKey, TestApi, testApp } from "../lib/api.ts"
@@ -16,7 +16,7 @@ import { anyPort, connected, get, saying, statuses } from "./serving.ts"
 
 /** Requests without a key, in the order in which they begin. */
 const begun = () => {
-  const turns = makeWithoutKey()
+  const turns = makeTurns()
   const order: Array<string> = []
   let held = 0
   const hold: Hold = (wait) =>
@@ -131,11 +131,11 @@ describe("a request without a key", () => {
 describe("requests with a key", () => {
   it.effect("begin as they come, until that has taken 20 milliseconds of a turn: then accounts take turns", () =>
     Effect.gen(function* () {
-      const { turnOf } = makeWithoutKey()
+      const { ofAccount } = makeTurns()
       const order: Array<string> = []
       const ask = (account: string) =>
         Effect.zipRight(
-          Effect.suspend(() => turnOf(account) ?? Effect.void),
+          Effect.suspend(() => ofAccount(account) ?? Effect.void),
           Effect.sync(() => void order.push(account))
         )
       yield* ask("many")

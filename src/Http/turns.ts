@@ -31,7 +31,7 @@ const longTurn = 20
 /** Of those that wait, so many begin in a turn: enough for a commit that many share. */
 const keysATurn = 8
 
-export interface WithoutKey {
+export interface Turns {
   /** Lets `work` run at its visitor's turn; `refused` when too many are before it. */
   readonly run: <A, E>(
     visitor: Requester,
@@ -40,12 +40,12 @@ export interface WithoutKey {
     refused: Effect.Effect<A, E>
   ) => Effect.Effect<A, E>
   /** The wait of a request with a key; undefined where it may begin at once. */
-  readonly turnOf: (account: string) => Effect.Effect<void> | undefined
+  readonly ofAccount: (account: string) => Effect.Effect<void> | undefined
   /** A streamed body, whose parts of long work take turns. Other pieces do not wait: streams are limited by their number. */
   readonly inTurns: (visitor: Requester, rest: Pieces) => Pieces
 }
 
-export const makeWithoutKey = (): WithoutKey => {
+export const makeTurns = (): Turns => {
   const known = new FairQueue<(hasCome: boolean) => void>(capacity)
   const strangers = new FairQueue<(hasCome: boolean) => void>(capacity)
   let turns = 0
@@ -104,7 +104,7 @@ export const makeWithoutKey = (): WithoutKey => {
         const turn = known.size + strangers.size < soon ? visitorsTurn(visitor) : hold(visitorsTurn(visitor))
         return Effect.flatMap(turn, (hasCome) => (hasCome ? work : refused))
       }).pipe(Effect.locally(partTurn, partsOf(visitor))),
-    turnOf: (account) => {
+    ofAccount: (account) => {
       const now = performance.now()
       if (turnEnds === undefined) begin(now + longTurn)
       if (turnEnds === undefined || now < turnEnds) return undefined
