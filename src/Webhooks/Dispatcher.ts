@@ -1,4 +1,4 @@
-import { Clock, Context, Duration, Effect, FiberSet, Layer, Option, Queue, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, FiberSet, Layer, Queue, Schedule } from "effect"
 import { failedAfter, lastDelay } from "../Domain/DeliveryObject.ts"
 import { randomToken } from "../Domain/Ids.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
@@ -9,12 +9,12 @@ import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { type Instruments, Metrics } from "../Telemetry/Metrics.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { type Attempt, type DueDelivery, deliveryId, dueDelivery } from "./queue/DeliveriesRepo.ts"
+import { type Attempt, type DueDelivery, deliveryId } from "./queue/DeliveriesRepo.ts"
 import { DeliveryBell } from "./queue/DeliveryBell.ts"
-import type { LaneSlot } from "./queue/DeliveryLanes.ts"
 import { DueQueue } from "./queue/DueQueue.ts"
 import { type Backlog, backlog } from "./queue/LanesRepo.ts"
 import { succeeded } from "./queue/retryPolicy.ts"
+import type { Slot } from "./queue/slots.ts"
 import { SigningKeys } from "./SigningKeys.ts"
 import { pluginHeaders, type SigningKey, signatureHeaders } from "./signature.ts"
 import { type AttemptOutcome, DeliveryClient } from "./transport/DeliveryClient.ts"
@@ -193,26 +193,20 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, count, makeDeliveryLog())
 
       const run = Effect.gen(function* () {
-        const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer, quotaBytes)
+        const queue = new DueQueue({ concurrency, perTarget: concurrencyPerEndpoint }, reader, writer, quotaBytes)
         const changed = yield* Queue.sliding<void>(1)
 
-        const send = (slot: LaneSlot) =>
-          Effect.gen(function* () {
-            const delivery = yield* untilStored(dueDelivery(reader, slot.sequence))
-            const made = delivery === undefined ? undefined : yield* attempt(delivery)
-            if (queue.end(slot, made)) changed.unsafeOffer(undefined)
+        const send = (slot: Slot) =>
+          Effect.map(attempt(slot.delivery), (made) => {
+            queue.end(slot, made)
+            changed.unsafeOffer(undefined)
           })
 
         // One fiber per attempt, in a set and not as children: an interruption lets attempts under way end.
         const underWay = yield* FiberSet.make<void, never>()
-        const startAttempts = Effect.gen(function* () {
-          for (let slot = yield* queue.take; Option.isSome(slot); slot = yield* queue.take) {
-            yield* FiberSet.run(underWay, send(slot.value))
-          }
-        })
-
         const schedule = Effect.gen(function* () {
-          const nextAt = yield* heartbeat(untilStored(queue.step))
+          const { nextAt, slots } = yield* heartbeat(untilStored(queue.step))
+          for (const slot of slots) yield* FiberSet.run(underWay, send(slot))
           const wait = nextAt - (yield* Clock.currentTimeMillis)
           if (wait <= 0) return
           const change = Queue.take(changed)
@@ -226,14 +220,13 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
 
         yield* Effect.addFinalizer(() =>
           Effect.gen(function* () {
-            queue.close()
             yield* Effect.timeoutOption(Effect.interruptible(FiberSet.awaitEmpty(underWay)), stopGrace)
             yield* FiberSet.clear(underWay)
             yield* queue.flush
           }).pipe(Effect.ignoreLogged)
         )
         // Not a race: a race does not wait for its losers, and the finalizer would store attempts while they still do.
-        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), startAttempts, FiberSet.join(underWay)], {
+        yield* Effect.all([Effect.forever(schedule), Effect.forever(listen), FiberSet.join(underWay)], {
           concurrency: "unbounded",
           discard: true
         })

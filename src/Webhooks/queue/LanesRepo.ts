@@ -34,12 +34,22 @@ export const dueAccounts = (db: Db, now: number) =>
     [now, now]
   )
 
+/** A target with something due. */
+export interface DueTarget {
+  readonly target: string
+  /** Its last attempt took long. */
+  readonly slow: boolean
+}
+
 /** An account's due lanes, slow ones or the others: the one that has waited longest since its last turn is first. */
 export const dueOf = (db: Db, account: string, slow: boolean, now: number, limit: number) =>
-  allValues<string>(
-    db,
-    "SELECT target FROM lanes WHERE account_id = ? AND slow = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
-    [account, slow ? 1 : 0, now, limit]
+  Effect.map(
+    allValues<string>(
+      db,
+      "SELECT target FROM lanes WHERE account_id = ? AND slow = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
+      [account, slow ? 1 : 0, now, limit]
+    ),
+    (targets) => targets.map((target): DueTarget => ({ target, slow }))
   )
 
 /** When the next lane becomes due, in Unix milliseconds; undefined when none is planned after `now`. */
@@ -54,43 +64,23 @@ export const firstAfter = (db: Db, now: number) =>
 
 /** The due lanes among `targets` that are not slow: the one that has waited longest is first. */
 export const dueAmong = (db: Db, targets: ReadonlyArray<string>, now: number, limit: number) =>
-  allValues<string>(
-    db,
-    `SELECT l.target FROM json_each(?) AS t CROSS JOIN lanes AS l ON l.target = t.value
-     WHERE l.slow = 0 AND l.next_at <= ? ORDER BY l.next_at LIMIT ?`,
-    [JSON.stringify(targets), now, limit]
-  )
-
-/** A delivery's place in its lane. */
-export interface LanePlace {
-  readonly sequence: number
-  /** Unix milliseconds. */
-  readonly nextAttemptAt: number
-  /** Ordered by an operator, outside the retry schedule. */
-  readonly isRedelivery: boolean
-}
-
-/** Scheduled attempts and redeliveries are read apart, each by index, so that many redeliveries hide no new event. */
-const headOf = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
   Effect.map(
-    db.all<Omit<LanePlace, "isRedelivery">>(
-      `SELECT sequence, next_attempt_at AS nextAttemptAt FROM deliveries
-       WHERE target = ? AND redelivery = ? AND next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT ?`,
-      [target, isRedelivery ? 1 : 0, limit]
+    allValues<string>(
+      db,
+      `SELECT l.target FROM json_each(?) AS t CROSS JOIN lanes AS l ON l.target = t.value
+       WHERE l.slow = 0 AND l.next_at <= ? ORDER BY l.next_at LIMIT ?`,
+      [JSON.stringify(targets), now, limit]
     ),
-    (rows) => rows.map((row): LanePlace => ({ ...row, isRedelivery }))
+    (due) => due.map((target): DueTarget => ({ target, slow: false }))
   )
 
-/**
- * The first deliveries of a lane: the due ones with redeliveries last, then those that are not due yet.
- */
-export const head = (db: Db, target: string, limit: number, now: number) =>
-  Effect.gen(function* () {
-    const places = [...(yield* headOf(db, target, false, limit)), ...(yield* headOf(db, target, true, limit))]
-    const due = places.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
-    const later = places.filter(({ nextAttemptAt }) => nextAttemptAt > now)
-    return [...due, ...later.sort((a, b) => a.nextAttemptAt - b.nextAttemptAt)].slice(0, limit)
-  })
+/** The first deliveries to a target that have an attempt ahead, due or not: scheduled ones, or redeliveries. */
+export const head = (db: Db, target: string, isRedelivery: boolean, limit: number) =>
+  db.all<{ readonly sequence: number; readonly nextAttemptAt: number }>(
+    `SELECT sequence, next_attempt_at AS nextAttemptAt FROM deliveries
+     WHERE target = ? AND redelivery = ? AND next_attempt_at IS NOT NULL ORDER BY next_attempt_at, sequence LIMIT ?`,
+    [target, isRedelivery ? 1 : 0, limit]
+  )
 
 /** When the first delivery to a target is due, in SQL. */
 export const firstDueAt = (target: string) =>
@@ -101,14 +91,18 @@ export const firstDueAt = (target: string) =>
      WHERE target = ${target} AND redelivery = 1 AND next_attempt_at IS NOT NULL))`
 
 /**
- * Ends a lane's turn. Its next turn is when its first delivery is due, after the lanes due by now. Empty: it is deleted.
+ * Ends a lane's turn. Its next turn, which is returned, is when its first delivery is due, after the lanes due by now. Empty: it
+ * is deleted.
  */
 export const endTurn = (target: string, slow: boolean, now: number) =>
   Effect.gen(function* () {
     const next = yield* oneValue<number>(yield* Tx, `SELECT ${firstDueAt("?")}`, [target, target])
-    if (next === undefined) return yield* execute("DELETE FROM lanes WHERE target = ?", [target])
-    const row = [Math.max(now, next), slow ? 1 : 0, target]
-    yield* execute("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", row)
+    if (next === undefined) yield* execute("DELETE FROM lanes WHERE target = ?", [target])
+    else {
+      const row = [Math.max(now, next), slow ? 1 : 0, target]
+      yield* execute("UPDATE lanes SET next_at = ?, slow = ? WHERE target = ?", row)
+    }
+    return next ?? Number.POSITIVE_INFINITY
   })
 
 /** Counting stops at `countLimit` deliveries, and reads at most `laneLimit` lanes of each class. */
