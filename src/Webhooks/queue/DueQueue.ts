@@ -165,16 +165,20 @@ export class DueQueue {
     })
   }
 
-  /** Reads what is due of a target, scheduled attempts before redeliveries, so that many of these hide no new event. */
+  /** Reads what is due of a target: scheduled attempts, else one redelivery, so that no number of these delays a new event. */
   #read(target: Target, now: number) {
     return Effect.gen(this, function* () {
       const limit = target.taken.size + readAhead
-      const scheduled = yield* LanesRepo.head(this.#reader, target.name, false, limit)
-      const ordered = yield* LanesRepo.head(this.#reader, target.name, true, limit)
-      const places = [...scheduled, ...ordered].filter(({ sequence }) => !target.taken.has(sequence))
-      target.waiting = places.flatMap(({ nextAttemptAt, sequence }) => (nextAttemptAt <= now ? [sequence] : []))
-      if (target.waiting.length > 0) return
-      target.nextAt = Math.min(never, ...places.map(({ nextAttemptAt }) => nextAttemptAt))
+      let nextAt = never
+      for (const isRedelivery of [false, true]) {
+        const places = yield* LanesRepo.head(this.#reader, target.name, isRedelivery, limit)
+        const others = places.filter(({ sequence }) => !target.taken.has(sequence))
+        const due = others.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
+        target.waiting = due.slice(0, isRedelivery ? 1 : readAhead).map(({ sequence }) => sequence)
+        if (due.length > 0) return
+        nextAt = Math.min(nextAt, others[0]?.nextAttemptAt ?? never)
+      }
+      target.nextAt = nextAt
       if (target.taken.size === 0) this.#ended.push({ target })
     })
   }

@@ -120,14 +120,14 @@ export class Slots {
     this.#limits = limits
   }
 
-  /** These accounts have something due: what has been read of it says nothing any more. */
+  /** These accounts have something due: what has been read of their targets says nothing any more. */
   due(accounts: ReadonlyArray<string>): void {
     for (const name of accounts) {
       const account = this.#accounts.get(name) ?? new Account(name)
       this.#accounts.set(name, account)
       account.exhausted = 0
       account.due = undefined
-      for (const target of account.targets.values()) Object.assign(target, { waiting: [], nextAt: 0 })
+      for (const target of account.targets.values()) target.nextAt = 0
     }
   }
 
@@ -208,7 +208,6 @@ export class Slots {
   stored(target: Target, sequence?: number): void {
     const { account, name, taken } = target
     if (sequence !== undefined) taken.delete(sequence)
-    target.waiting = []
     target.nextAt = 0
     account.exhausted = 0
     account.due = undefined
