@@ -193,7 +193,7 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const attempt = makeAttempt(yield* DeliveryClient, yield* SigningKeys, count, makeDeliveryLog())
 
       const run = Effect.gen(function* () {
-        const queue = new DueQueue({ concurrency, perTarget: concurrencyPerEndpoint }, reader, writer, quotaBytes)
+        const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer, quotaBytes)
         const changed = yield* Queue.sliding<void>(1)
 
         const send = (slot: Slot) =>

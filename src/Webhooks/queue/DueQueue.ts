@@ -7,7 +7,7 @@ import { Clock, Duration, Effect } from "effect"
 import type { Db, StoreUnavailable, Writer } from "../../Sql.ts"
 import * as DeliveriesRepo from "./DeliveriesRepo.ts"
 import * as LanesRepo from "./LanesRepo.ts"
-import { type Account, type Slot, type SlotLimits, Slots, type Target } from "./slots.ts"
+import { type Account, type Lane, type Slot, type SlotLimits, Slots } from "./slots.ts"
 
 /** A target whose last attempt took this long counts as slow. */
 const slowMillis = 5_000
@@ -33,7 +33,7 @@ const never = Number.POSITIVE_INFINITY
 
 /** An ended attempt; or a target that the store lists as due although nothing of it is, whose place is to be corrected. */
 interface Ended {
-  readonly target: Target
+  readonly lane: Lane
   readonly attempt?: DeliveriesRepo.Attempt
 }
 
@@ -67,7 +67,7 @@ export class DueQueue {
   end(slot: Slot, attempt: DeliveriesRepo.Attempt): void {
     const { endedAt, isNewConnection, startedAt } = attempt
     this.#slots.ended(slot, endedAt - startedAt >= slowMillis, isNewConnection ? endedAt : undefined)
-    this.#ended.push({ target: slot.target, attempt })
+    this.#ended.push({ lane: slot.lane, attempt })
   }
 
   /** Deliveries were added to the store: a step has something to do now. */
@@ -120,9 +120,9 @@ export class DueQueue {
     const command = Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
       yield* DeliveriesRepo.recordAttempts(attempts, now, quotaBytes)
-      const targets = new Set(batch.map(({ target }) => target))
+      const lanes = new Set(batch.map(({ lane }) => lane))
       let nextAt = never
-      for (const { name, slow } of targets) nextAt = Math.min(nextAt, yield* LanesRepo.endTurn(name, slow, now))
+      for (const { slow, target } of lanes) nextAt = Math.min(nextAt, yield* LanesRepo.endTurn(target, slow, now))
       return nextAt
     })
     return Effect.map(Effect.timed(this.#writer.write(command)), ([took, nextAt]) => {
@@ -130,7 +130,7 @@ export class DueQueue {
       const gather = gatherFactor * Duration.toMillis(took)
       this.#gatherMillis = Math.min(Math.max(gather, shortestGather), longestGather)
       this.#ended.splice(0, batch.length)
-      for (const { attempt, target } of batch) this.#slots.stored(target, attempt?.sequence)
+      for (const { attempt, lane } of batch) this.#slots.stored(lane, attempt?.sequence)
     })
   }).pipe(Effect.uninterruptible)
 
@@ -138,15 +138,15 @@ export class DueQueue {
     return Effect.gen(this, function* () {
       for (let account = this.#slots.next(); account !== undefined; account = this.#slots.next()) {
         account.due ??= yield* this.#dueOf(account, now)
-        const target = this.#slots.choose(account, now)
-        if (target !== undefined) yield* this.#beginAt(target, now)
+        const lane = this.#slots.choose(account, now)
+        if (lane !== undefined) yield* this.#beginIn(lane, now)
       }
     })
   }
 
   #dueOf(account: Account, now: number) {
     return Effect.gen(this, function* () {
-      const limit = account.targets.size + this.#slots.free(account)
+      const limit = account.lanes.size + this.#slots.free(account)
       const first = yield* LanesRepo.dueOf(this.#reader, account.name, false, now, limit)
       const slow = yield* LanesRepo.dueOf(this.#reader, account.name, true, now, limit)
       // However many others have waited longer: slots are kept for the healthy ones.
@@ -156,30 +156,30 @@ export class DueQueue {
     })
   }
 
-  #beginAt(target: Target, now: number) {
+  #beginIn(lane: Lane, now: number) {
     return Effect.gen(this, function* () {
-      if (target.waiting.length === 0) yield* this.#read(target, now)
-      const sequence = target.waiting.shift()
+      if (lane.waiting.length === 0) yield* this.#read(lane, now)
+      const sequence = lane.waiting.shift()
       const delivery = sequence === undefined ? undefined : yield* DeliveriesRepo.dueDelivery(this.#reader, sequence)
-      if (delivery !== undefined) this.#begun.push(this.#slots.begin(target, delivery))
+      if (delivery !== undefined) this.#begun.push(this.#slots.begin(lane, delivery))
     })
   }
 
   /** Reads what is due of a target: scheduled attempts, else one redelivery, so that no number of these delays a new event. */
-  #read(target: Target, now: number) {
+  #read(lane: Lane, now: number) {
     return Effect.gen(this, function* () {
-      const limit = target.taken.size + readAhead
+      const limit = lane.taken.size + readAhead
       let nextAt = never
       for (const isRedelivery of [false, true]) {
-        const places = yield* LanesRepo.head(this.#reader, target.name, isRedelivery, limit)
-        const others = places.filter(({ sequence }) => !target.taken.has(sequence))
+        const places = yield* LanesRepo.head(this.#reader, lane.target, isRedelivery, limit)
+        const others = places.filter(({ sequence }) => !lane.taken.has(sequence))
         const due = others.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
-        target.waiting = due.slice(0, isRedelivery ? 1 : readAhead).map(({ sequence }) => sequence)
+        lane.waiting = due.slice(0, isRedelivery ? 1 : readAhead).map(({ sequence }) => sequence)
         if (due.length > 0) return
         nextAt = Math.min(nextAt, others[0]?.nextAttemptAt ?? never)
       }
-      target.nextAt = nextAt
-      if (target.taken.size === 0) this.#ended.push({ target })
+      lane.nextAt = nextAt
+      if (lane.taken.size === 0) this.#ended.push({ lane })
     })
   }
 }

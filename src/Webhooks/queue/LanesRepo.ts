@@ -34,8 +34,8 @@ export const dueAccounts = (db: Db, now: number) =>
     [now, now]
   )
 
-/** A target with something due. */
-export interface DueTarget {
+/** A lane with something due. */
+export interface DueLane {
   readonly target: string
   /** Its last attempt took long. */
   readonly slow: boolean
@@ -49,7 +49,7 @@ export const dueOf = (db: Db, account: string, slow: boolean, now: number, limit
       "SELECT target FROM lanes WHERE account_id = ? AND slow = ? AND next_at <= ? ORDER BY next_at LIMIT ?",
       [account, slow ? 1 : 0, now, limit]
     ),
-    (targets) => targets.map((target): DueTarget => ({ target, slow }))
+    (targets) => targets.map((target): DueLane => ({ target, slow }))
   )
 
 /** When the next lane becomes due, in Unix milliseconds; undefined when none is planned after `now`. */
@@ -71,7 +71,7 @@ export const dueAmong = (db: Db, targets: ReadonlyArray<string>, now: number, li
        WHERE l.slow = 0 AND l.next_at <= ? ORDER BY l.next_at LIMIT ?`,
       [JSON.stringify(targets), now, limit]
     ),
-    (due) => due.map((target): DueTarget => ({ target, slow: false }))
+    (due) => due.map((target): DueLane => ({ target, slow: false }))
   )
 
 /** The first deliveries to a target that have an attempt ahead, due or not: scheduled ones, or redeliveries. */

@@ -1,17 +1,17 @@
 /**
  * Whose delivery is sent next. A slot is the right to make one attempt. Slots go to accounts first, the account with the
  * fewest attempts under way before the others, and within an account to its targets in the same way. An account may use every
- * slot that the other accounts leave, and always its reserve of `perTarget`: no account waits because receivers of other
+ * slot that the other accounts leave, and always its reserve of `perLane`: no account waits because receivers of other
  * accounts hang. Pure: `DueQueue` reads what is due, and takes slots here.
  */
 import type { DueDelivery } from "./DeliveriesRepo.ts"
-import type { DueTarget } from "./LanesRepo.ts"
+import type { DueLane } from "./LanesRepo.ts"
 
 export interface SlotLimits {
   /** Attempts at once of all accounts together. */
   readonly concurrency: number
   /** Attempts at once to one target. It is also each account's reserve: slots that other accounts cannot use up. */
-  readonly perTarget: number
+  readonly perLane: number
 }
 
 /**
@@ -34,10 +34,10 @@ const healthyCapacity = 1_024
  */
 type Standing = "healthy" | "probation" | "slow"
 
-/** A target with attempts that are under way, or not stored yet. */
-export class Target {
+/** The deliveries to one target, while an attempt of these is under way, or not stored yet. */
+export class Lane {
   readonly account: Account
-  readonly name: string
+  readonly target: string
   /** Its last attempt took long. */
   slow: boolean
   /** Attempts under way. */
@@ -49,16 +49,16 @@ export class Target {
   /** When something else of it is due, in Unix milliseconds. */
   nextAt = 0
 
-  constructor(account: Account, { slow, target }: DueTarget) {
+  constructor(account: Account, { slow, target }: DueLane) {
     this.account = account
-    this.name = target
+    this.target = target
     this.slow = slow
   }
 }
 
 /** The right to make one attempt. */
 export interface Slot {
-  readonly target: Target
+  readonly lane: Lane
   readonly delivery: DueDelivery
   /** The target's standing when the attempt began. The attempt counts against that share until it ends. */
   readonly standing: Standing
@@ -70,7 +70,7 @@ export interface Slot {
  */
 class Account {
   readonly name: string
-  readonly targets = new Map<string, Target>()
+  readonly lanes = new Map<string, Lane>()
   readonly healthy = new Set<string>()
   readonly running = { slow: 0, probation: 0, healthy: 0 }
   /** When each slot that is reserved after its attempt is free again, in Unix milliseconds, in this order. */
@@ -78,7 +78,7 @@ class Account {
   /** With so many slots it had nothing to begin: infinity while nothing is due. */
   exhausted = 0
   /** What was due when the store was read, the target that has waited longest first. */
-  due: ReadonlyArray<DueTarget> | undefined
+  due: ReadonlyArray<DueLane> | undefined
 
   constructor(name: string) {
     this.name = name
@@ -89,9 +89,9 @@ class Account {
     return this.running.slow + this.running.probation + this.running.healthy
   }
 
-  standingOf({ slow, name }: Pick<Target, "slow" | "name">): Standing {
+  standingOf({ slow, target }: Pick<Lane, "slow" | "target">): Standing {
     if (slow) return "slow"
-    return this.healthy.has(name) ? "healthy" : "probation"
+    return this.healthy.has(target) ? "healthy" : "probation"
   }
 
   hasRoomFor(standing: Standing, allowed: number): boolean {
@@ -127,7 +127,7 @@ export class Slots {
       this.#accounts.set(name, account)
       account.exhausted = 0
       account.due = undefined
-      for (const target of account.targets.values()) target.nextAt = 0
+      for (const lane of account.lanes.values()) lane.nextAt = 0
     }
   }
 
@@ -139,8 +139,8 @@ export class Slots {
   }
 
   #allowed(account: Account): number {
-    const { concurrency, perTarget } = this.#limits
-    const reserve = this.running < concurrency * ceilingFactor ? Math.min(perTarget, concurrency) : 1
+    const { concurrency, perLane } = this.#limits
+    const reserve = this.running < concurrency * ceilingFactor ? Math.min(perLane, concurrency) : 1
     return Math.max(concurrency - (this.running - account.count), reserve)
   }
 
@@ -158,68 +158,68 @@ export class Slots {
    * The target that has the fewest attempts under way, of those of an account that may have one more; undefined when there is
    * none.
    */
-  choose(account: Account, now: number): Target | undefined {
+  choose(account: Account, now: number): Lane | undefined {
     const allowed = this.#allowed(account)
-    let next: Target | undefined
+    let next: Lane | undefined
     let isBlocked = false
     for (const one of account.due ?? []) {
-      const target = account.targets.get(one.target) ?? new Target(account, one)
-      if (target.nextAt > now || (next !== undefined && target.running >= next.running)) continue
-      const standing = account.standingOf(target)
-      const most = standing === "probation" ? 1 : this.#limits.perTarget
-      if (target.running < most && account.hasRoomFor(standing, allowed)) next = target
+      const lane = account.lanes.get(one.target) ?? new Lane(account, one)
+      if (lane.nextAt > now || (next !== undefined && lane.running >= next.running)) continue
+      const standing = account.standingOf(lane)
+      const most = standing === "probation" ? 1 : this.#limits.perLane
+      if (lane.running < most && account.hasRoomFor(standing, allowed)) next = lane
       else isBlocked = true
     }
     if (next === undefined) account.exhausted = isBlocked ? allowed : Number.POSITIVE_INFINITY
-    else account.targets.set(next.name, next)
+    else account.lanes.set(next.target, next)
     return next
   }
 
-  begin(target: Target, delivery: DueDelivery): Slot {
-    const { account } = target
-    const standing = account.standingOf(target)
-    target.taken.add(delivery.sequence)
-    target.running++
+  begin(lane: Lane, delivery: DueDelivery): Slot {
+    const { account } = lane
+    const standing = account.standingOf(lane)
+    lane.taken.add(delivery.sequence)
+    lane.running++
     account.running[standing]++
     this.running++
     // To the end of the turn order.
     this.#accounts.delete(account.name)
     this.#accounts.set(account.name, account)
-    return { target, delivery, standing }
+    return { lane, delivery, standing }
   }
 
   /**
    * An attempt has ended and is not stored yet. `openedAt`, in Unix milliseconds, is set when it had a connection of its own.
    */
-  ended({ standing, target }: Slot, wasSlow: boolean, openedAt?: number): void {
-    const { account, name } = target
-    target.running--
+  ended({ lane, standing }: Slot, wasSlow: boolean, openedAt?: number): void {
+    const { account, target } = lane
+    lane.running--
     account.running[standing]--
     this.running--
     account.exhausted = 0
     if (openedAt !== undefined) account.reserved = [...account.reserved, openedAt + this.#reserve].sort((a, b) => a - b)
     // A slow target becomes healthy in two steps, through probation; one slow attempt makes any target slow.
-    account.healthy.delete(name)
-    if (!wasSlow && !target.slow) account.addHealthy(name)
-    target.slow = wasSlow
+    account.healthy.delete(target)
+    if (!wasSlow && !lane.slow) account.addHealthy(target)
+    lane.slow = wasSlow
   }
 
   /** A delivery's attempt is stored, or a target's place in the store's order is corrected. */
-  stored(target: Target, sequence?: number): void {
-    const { account, name, taken } = target
+  stored(lane: Lane, sequence?: number): void {
+    const { account, taken, target } = lane
     if (sequence !== undefined) taken.delete(sequence)
-    target.nextAt = 0
+    lane.nextAt = 0
     account.exhausted = 0
     account.due = undefined
-    if (taken.size === 0) account.targets.delete(name)
+    if (taken.size === 0) account.lanes.delete(target)
   }
 
   /** Frees reserved slots whose time is over, and all where the clock was set back; forgets accounts with nothing left. */
   release(now: number): void {
     for (const account of this.#accounts.values()) {
       account.reserved = account.reserved.filter((until) => until > now && until <= now + this.#reserve)
-      const { exhausted, healthy, name, reserved, targets } = account
-      const isLeft = Number.isFinite(exhausted) || targets.size + healthy.size + reserved.length > 0
+      const { exhausted, healthy, lanes, name, reserved } = account
+      const isLeft = Number.isFinite(exhausted) || lanes.size + healthy.size + reserved.length > 0
       if (!isLeft) this.#accounts.delete(name)
     }
   }
@@ -227,9 +227,9 @@ export class Slots {
   /** When a reserved slot is free, or a target has something else due, in Unix milliseconds; infinity for never. */
   nextAt(now: number): number {
     let next = Number.POSITIVE_INFINITY
-    for (const { reserved, targets } of this.#accounts.values()) {
+    for (const { lanes, reserved } of this.#accounts.values()) {
       next = Math.min(next, reserved[0] ?? next)
-      for (const { nextAt } of targets.values()) if (nextAt > now) next = Math.min(next, nextAt)
+      for (const { nextAt } of lanes.values()) if (nextAt > now) next = Math.min(next, nextAt)
     }
     return next
   }

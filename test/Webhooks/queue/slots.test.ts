@@ -6,7 +6,7 @@ const shop = "shop"
 const never = Number.POSITIVE_INFINITY
 
 /** Slots beside a queue in memory. */
-const queueOf = (limits: SlotLimits = { concurrency: 64, perTarget: 8 }) => {
+const queueOf = (limits: SlotLimits = { concurrency: 64, perLane: 8 }) => {
   const slots = new Slots(limits)
   const accounts = new Map<string, Array<{ target: string; slow: boolean }>>()
   const left = new Map<string, number>()
@@ -25,16 +25,16 @@ const queueOf = (limits: SlotLimits = { concurrency: 64, perTarget: 8 }) => {
   const take = (): Slot | undefined => {
     for (let account = slots.next(); account !== undefined; account = slots.next()) {
       account.due ??= accounts.get(account.name) ?? []
-      const target = slots.choose(account, 0)
-      if (target === undefined) continue
-      const key = `${account.name} ${target.name}`
+      const lane = slots.choose(account, 0)
+      if (lane === undefined) continue
+      const key = `${account.name} ${lane.target}`
       const waiting = left.get(key) ?? 0
       if (waiting === 0) {
-        target.nextAt = never
+        lane.nextAt = never
         continue
       }
       left.set(key, waiting - 1)
-      return slots.begin(target, { sequence: ++sequence } as DueDelivery)
+      return slots.begin(lane, { sequence: ++sequence } as DueDelivery)
     }
     return undefined
   }
@@ -96,7 +96,7 @@ describe("a target's slots", () => {
     add(["shop"], 1)
     for (const slot of takeAll()) {
       slots.ended(slot, false)
-      slots.stored(slot.target, slot.delivery.sequence)
+      slots.stored(slot.lane, slot.delivery.sequence)
     }
     expect(takeAll()).toEqual([])
     slots.release(0)
@@ -124,7 +124,7 @@ describe("all slots together", () => {
   })
 
   it("hold with one slot too", () => {
-    const { add, slots, takeAll } = queueOf({ concurrency: 1, perTarget: 1 })
+    const { add, slots, takeAll } = queueOf({ concurrency: 1, perLane: 1 })
     add(["slow"], 1, shop, true)
     add(["new"], 1)
     const [slot, ...others] = takeAll()
@@ -135,21 +135,20 @@ describe("all slots together", () => {
   })
 
   it("go to the target with the fewest attempts, and of these to the one that has waited longest", () => {
-    const { add, slots, take } = queueOf({ concurrency: 2, perTarget: 2 })
+    const { add, slots, take } = queueOf({ concurrency: 2, perLane: 2 })
     add(["a", "b", "c"], 9)
     const first = take()
     if (first === undefined) return expect.unreachable()
     slots.ended(first, false)
     const turns = [take(), take()]
-    expect([first, ...turns].map((slot) => slot?.target.name)).toEqual(["a", "a", "b"])
+    expect([first, ...turns].map((slot) => slot?.lane.target)).toEqual(["a", "a", "b"])
     for (const slot of turns) if (slot !== undefined) slots.ended(slot, false)
-    expect([take(), take()].map((slot) => slot?.target.name)).toEqual(["a", "b"])
+    expect([take(), take()].map((slot) => slot?.lane.target)).toEqual(["a", "b"])
   })
 })
 
 describe("accounts", () => {
-  const of = (slots: ReadonlyArray<Slot>, account: string) =>
-    slots.filter(({ target }) => target.account.name === account)
+  const of = (slots: ReadonlyArray<Slot>, account: string) => slots.filter(({ lane }) => lane.account.name === account)
 
   it("however many receivers of other accounts hang, an account has slots for new and for healthy receivers", () => {
     const { add, slots, takeAll } = queueOf()
@@ -164,36 +163,36 @@ describe("accounts", () => {
   })
 
   it("an account without attempts gets one slot beyond the ceiling, and no more", () => {
-    const { add, slots, takeAll } = queueOf({ concurrency: 4, perTarget: 2 })
+    const { add, slots, takeAll } = queueOf({ concurrency: 4, perLane: 2 })
     for (let i = 0; i < 40; i++) add(named(9), 3, `hostile ${i}`)
     takeAll()
     expect(slots.running).toBeGreaterThanOrEqual(4 * 4)
     add(["one", "other"], 30)
     const [first, ...others] = takeAll()
-    expect([first?.target.account.name, others]).toEqual([shop, []])
+    expect([first?.lane.account.name, others]).toEqual([shop, []])
     if (first !== undefined) slots.ended(first, false)
     expect(of(takeAll(), shop)).toHaveLength(1)
   })
 
   it("share free slots: the account with the fewest attempts is next, and accounts with equally many take turns", () => {
-    const { add, slots, take, takeAll } = queueOf({ concurrency: 8, perTarget: 2 })
+    const { add, slots, take, takeAll } = queueOf({ concurrency: 8, perLane: 2 })
     add(named(8), 30, "large")
     for (const slot of takeAll()) slots.ended(slot, false)
     expect(takeAll()).toHaveLength(8)
     for (const account of ["a", "b"]) add(["target"], 30, account)
     const turns = [take(), take(), take()]
-    expect(turns.map((slot) => slot?.target.account.name)).toEqual(["a", "b", undefined])
+    expect(turns.map((slot) => slot?.lane.account.name)).toEqual(["a", "b", undefined])
     for (const slot of turns) if (slot !== undefined) slots.ended(slot, false)
-    expect(takeAll().map(({ target }) => target.account.name)).toEqual(["a", "b", "a", "b"])
+    expect(takeAll().map(({ lane }) => lane.account.name)).toEqual(["a", "b", "a", "b"])
   })
 
   it("that had nothing to begin are asked again once something is due or has ended, or they may have more slots", () => {
-    const { add, slots, takeAll } = queueOf({ concurrency: 4, perTarget: 1 })
+    const { add, slots, takeAll } = queueOf({ concurrency: 4, perLane: 1 })
     add(["one", "other"], 1, "neighbour")
     const neighbours = takeAll()
     expect(neighbours).toHaveLength(2)
     add(["hangs 1", "hangs 2", "hangs 3"], 1)
-    const begun = () => takeAll().map(({ target }) => target.name)
+    const begun = () => takeAll().map(({ lane }) => lane.target)
     // Half of the two slots that the neighbour leaves.
     expect([begun(), slots.next()]).toEqual([["hangs 1"], undefined])
     for (const slot of neighbours) slots.ended(slot, false)
@@ -204,11 +203,11 @@ describe("accounts", () => {
   })
 
   it("are asked again at the end of an attempt of theirs", () => {
-    const { add, slots, takeAll } = queueOf({ concurrency: 2, perTarget: 1 })
+    const { add, slots, takeAll } = queueOf({ concurrency: 2, perLane: 1 })
     add(["hangs 1", "hangs 2"], 1)
     const [first] = takeAll()
     expect(slots.next()).toBeUndefined()
     if (first !== undefined) slots.ended(first, true)
-    expect(takeAll().map(({ target }) => target.name)).toEqual(["hangs 2"])
+    expect(takeAll().map(({ lane }) => lane.target)).toEqual(["hangs 2"])
   })
 })
