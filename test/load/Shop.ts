@@ -5,7 +5,10 @@ import { request } from "undici"
 import { startReceiver } from "../../src/Sandbox/Receiver.ts"
 import { createKey, temporaryFolder } from "../bench/daemon.ts"
 import { runTilld } from "../bench/processes.ts"
+import { freePort } from "../lib/loopback.ts"
 import { type AloneDaemon, startAlone } from "../lib/offlineDaemon.ts"
+import { proxies } from "../lib/proxies.ts"
+import { start } from "../lib/tilld.ts"
 
 /** When webhooks of payments arrived for the first time, by `performance.now()`. */
 export interface Arrivals {
@@ -62,6 +65,18 @@ export const startShop = Effect.fn("test.startShop")(function* (
   let turn = 0
   const shop: Shop = { ...daemon, arrived, nextKey: () => all[turn++ % all.length] ?? daemon.key }
   return shop
+})
+
+/** The same behind nginx, with the file of config/proxy: its clients speak HTTP without TLS. */
+export const startBehindNginx = Effect.fn("test.startBehindNginx")(function* () {
+  const server = { port: 0, public_url: "http://127.0.0.1:8080", trusted_proxies: ["127.0.0.1/32"] }
+  const shop = yield* startShop({ server, accounts: { quota_bytes: 100_000_000_000 } })
+  const [folder, port, plain] = [yield* temporaryFolder, yield* freePort, yield* freePort]
+  const args = proxies.nginx.args({ folder, tilld: `127.0.0.1:${shop.port}`, port, plain, tls: false })
+  const nginx = yield* start("nginx", args, { cwd: folder })
+  yield* nginx.line(proxies.nginx.started)
+  const behind: Shop = { ...shop, port }
+  return behind
 })
 
 /** A key of an account of its own. */

@@ -1,12 +1,13 @@
 import { execFileSync } from "node:child_process"
-import { expect, it } from "@effect/vitest"
+import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { quantile } from "../bench/Figure.ts"
 import { freePort } from "../lib/loopback.ts"
+import { needs } from "../lib/needs.ts"
 import { type Beside, besideNeighbours, flood, payers, rest, strangersOf } from "./abuse.ts"
 import { endlessNames, type FloodCounts, manyAddresses } from "./Flood.ts"
 import type { Neighbour } from "./hostile.ts"
-import { createStranger, startShop } from "./Shop.ts"
+import { createStranger, type Shop, startBehindNginx, startShop } from "./Shop.ts"
 
 // `npm run test:load` opens thousands of connections and floods for a minute in each way, or in those that FLOODS names:
 // FLOODS=idle,trailers. It judges by the slowest requests, too, which a flooding process on a small machine would decide.
@@ -160,37 +161,56 @@ it.scopedLive("many addresses that ask for a payment's page keep no key and no p
 )
 
 const floodPace = isFull
-  ? ({ seconds: 60, rest: "1 minute", breath: "50 millis", quietPayments: 500 } as const)
-  : ({ seconds: 2, rest: "500 millis", breath: "20 millis", quietPayments: 24 } as const)
+  ? ({ seconds: 60, rest: "1 minute", firstBreath: "5 millis", breath: "50 millis", quietPayments: 500 } as const)
+  : ({ seconds: 2, rest: "500 millis", firstBreath: "1 millis", breath: "20 millis", quietPayments: 24 } as const)
 
 const asked = FLOODS === "" ? endlessNames : endlessNames.filter((name) => FLOODS.split(",").includes(name))
 const held = endlessNames.slice(0, 10)
 
-// Several on one daemon, as one that is attacked again and again.
-it.scopedLive.each([
-  ["to send", asked.filter((name) => held.includes(name))],
-  ["to ask", asked.filter((name) => !held.includes(name))]
-] as const)("no endless flood %s takes the daemon's memory, or the time of well-behaved clients", ([, names]) =>
+/** Several on one daemon, as one that is attacked again and again. What is beyond a limit, by the name of the flood. */
+const floodsOn = (daemon: Shop, names: typeof asked, pace: typeof floodPace | typeof limitedPace) =>
   Effect.gen(function* () {
-    const daemon = yield* startLoaded
     const strangers = yield* strangersOf(daemon)
     // What a start and a first load take is not of a flood.
-    yield* isFull ? rest(daemon, "1 minute", "5 millis") : rest(daemon, "2 seconds", "1 millis")
-    let before = yield* rest(daemon, floodPace.rest, floodPace.breath)
+    yield* rest(daemon, isFull ? "1 minute" : "2 seconds", pace.firstBreath)
+    let before = yield* rest(daemon, pace.rest, pace.breath)
     const faults: Record<string, ReadonlyArray<string>> = {}
     for (const name of names) {
       let rested = before
       // Judged by the memory before its first try, so that no try hides what one left.
-      const found = yield* persistently(flood(daemon, strangers, { [name]: isFull ? 400 : 160 }, floodPace), (seen) => {
+      const found = yield* persistently(flood(daemon, strangers, { [name]: isFull ? 400 : 160 }, pace), (seen) => {
         rested = seen.rested
         return violations(seen, underFlood, before)
       })
       if (found.length > 0) faults[name] = found
       before = rested
     }
-    expect(faults).toEqual({})
+    return faults
+  })
+
+it.scopedLive.each([
+  ["to send", asked.filter((name) => held.includes(name))],
+  ["to ask", asked.filter((name) => !held.includes(name))]
+] as const)("no endless flood %s takes the daemon's memory, or the time of well-behaved clients", ([, names]) =>
+  Effect.gen(function* () {
+    expect(yield* floodsOn(yield* startLoaded, names, floodPace)).toEqual({})
   })
 )
+
+// nginx has a limit for each address, also for that of the honest merchant.
+const limitedPace = { ...floodPace, firstBreath: "200 millis", breath: "200 millis" } as const
+const mostTelling: ReadonlyArray<string> = ["slow bodies", "pipelines", "checkout pages"]
+const throughNginx = isFull ? asked : asked.filter((name) => mostTelling.includes(name))
+
+describe("behind nginx, with the file of config/proxy", () => {
+  needs("nginx")
+
+  it.scopedLive("no endless flood takes the daemon's memory, or the time of well-behaved clients", () =>
+    Effect.gen(function* () {
+      expect(yield* floodsOn(yield* startBehindNginx(), throughNginx, limitedPace)).toEqual({})
+    })
+  )
+})
 
 /** As many as the honest merchant needs to stay within the rate of each, as it is by default. */
 const honestKeys = 30

@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import type { IncomingHttpHeaders } from "node:http"
 import { request } from "node:https"
@@ -14,79 +13,10 @@ import { makeAuthority } from "../../src/Sandbox/Authority.ts"
 import { homeOn, serve } from "../lib/daemon.ts"
 import { freePort } from "../lib/loopback.ts"
 import { needs } from "../lib/needs.ts"
+import { proxies, proxyName } from "../lib/proxies.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { temporaryFolder } from "../lib/store.ts"
-import { PATH, root, start } from "../lib/tilld.ts"
-
-const name = "pay.shop.example"
-
-/** A file as the command of docs/install.md writes it, for the name of the tests. */
-const installed = (file: string) => {
-  const page = readFileSync(join(root, "docs/install.md"), "utf8")
-  const command = page.split("\n").find((line) => line.startsWith("sed ") && line.includes(`config/proxy/${file} >`))
-  const [sed = ""] = (command ?? expect.fail(`docs/install.md does not write ${file}`)).split(" > ")
-  const script = sed.replace("/pay.example.com/", `/${name}/`).replace("/opt/tilld/current", root)
-  const { status, stdout } = spawnSync("sh", ["-c", script], { encoding: "utf8", env: { PATH } })
-  expect(status).toBe(0)
-  expect(stdout).not.toContain("pay.example.com")
-  return stdout
-}
-
-interface Place {
-  readonly folder: string
-  readonly tilld: string
-  readonly port: number
-  readonly plain: number
-}
-
-/** Replaces a text that the file must have. */
-const changed = (file: string, changes: ReadonlyArray<readonly [from: string | RegExp, to: string]>) =>
-  changes.reduce((text, [from, to]) => {
-    const next = text.replace(from, to)
-    expect(next, `${from}`).not.toBe(text)
-    return next
-  }, file)
-
-/** How each is started from its file: with ports of this test, its certificate, and nothing of the machine's own. */
-const proxies = {
-  nginx: {
-    file: "nginx.conf",
-    started: /getrlimit/,
-    args: ({ folder, plain, port, tilld }: Place) => {
-      const site = changed(installed("nginx.conf"), [
-        ["server 127.0.0.1:8080;", `server ${tilld};`],
-        ["listen 80;", `listen 127.0.0.1:${plain};`],
-        ["listen 443 ssl http2;", `listen 127.0.0.1:${port} ssl http2;`],
-        // Not every machine has IPv6.
-        [/^ *listen \[::\].*\n/gm, ""],
-        [`/etc/letsencrypt/live/${name}/fullchain.pem`, join(folder, "certificate.pem")],
-        [`/etc/letsencrypt/live/${name}/privkey.pem`, join(folder, "key.pem")]
-      ])
-      writeFileSync(join(folder, "tilld.conf"), site)
-      // What Debian's nginx.conf has around it; one process, which dies with the test.
-      const around = `daemon off; master_process off; pid nginx.pid; error_log stderr notice;
-        events { worker_connections 768; }
-        http { gzip on; access_log access.log; client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-          uwsgi_temp_path uwsgi; scgi_temp_path scgi; include tilld.conf; }`
-      writeFileSync(join(folder, "nginx.conf"), around)
-      return ["-p", folder, "-e", "stderr", "-c", "nginx.conf"]
-    }
-  },
-  caddy: {
-    file: "Caddyfile",
-    started: /serving initial configuration/,
-    args: ({ folder, plain, port, tilld }: Place) => {
-      const ports = `{\n\tadmin off\n\thttp_port ${plain}\n\thttps_port ${port}\n\tdefault_bind 127.0.0.1\n`
-      const site = changed(installed("Caddyfile"), [
-        [/^\{\n/m, ports],
-        [`${name} {\n`, `${name} {\n\ttls ${join(folder, "certificate.pem")} ${join(folder, "key.pem")}\n`],
-        ["reverse_proxy 127.0.0.1:8080", `reverse_proxy ${tilld}`]
-      ])
-      writeFileSync(join(folder, "Caddyfile"), site)
-      return ["run", "--config", join(folder, "Caddyfile"), "--adapter", "caddyfile"]
-    }
-  }
-} as const
+import { root, start } from "../lib/tilld.ts"
 
 interface Answer {
   readonly status: number
@@ -108,7 +38,7 @@ const behind = Effect.fnUntraced(function* (program: keyof typeof proxies) {
   const daemon = yield* serve(home, undefined, { TILLD_SERVER__TRUSTED_PROXIES: '["127.0.0.1/32"]' })
   const folder = yield* temporaryFolder
   const authority = yield* makeAuthority
-  const identity = yield* authority.issue([name])
+  const identity = yield* authority.issue([proxyName])
   writeFileSync(join(folder, "certificate.pem"), identity.certificate)
   writeFileSync(join(folder, "key.pem"), identity.key)
   mkdirSync(join(folder, "home"))
@@ -120,8 +50,15 @@ const behind = Effect.fnUntraced(function* (program: keyof typeof proxies) {
     Effect.async<Answer>((resume) => {
       const asked = request(
         {
-          ...{ host: "127.0.0.1", port, servername: name, ca: authority.certificate, localAddress: from, agent: false },
-          ...{ method, path, headers: { host: name, ...headers } }
+          ...{
+            host: "127.0.0.1",
+            port,
+            servername: proxyName,
+            ca: authority.certificate,
+            localAddress: from,
+            agent: false
+          },
+          ...{ method, path, headers: { host: proxyName, ...headers } }
         },
         (response) => {
           let text = ""
@@ -213,7 +150,7 @@ describe("nginx in front of tilld, for one address", () => {
     expect(JSON.parse(refused?.text ?? "")).toMatchObject({ error: { code: "RATE_LIMITED" } })
     expect((yield* call("GET", "/healthz", { from: "127.0.0.5" })).status).toBe(200)
     const { headers } = yield* Effect.promise(() => send(`${plain}/pay/secret`))
-    expect(headers.location).toBe(`https://${name}/pay/secret`)
+    expect(headers.location).toBe(`https://${proxyName}/pay/secret`)
     expect(readFileSync(join(folder, "access.log"), "utf8")).toBe("")
   })
 })
