@@ -102,10 +102,11 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
         return kept.get(nameOf(owner)) ?? keep(nameOf(owner), keyAt(read))
       }, Effect.provide(context))
 
-      const now = <E>(key: KeyAt | undefined, opened: Effect.Effect<KeyAt, E>): Effect.Effect<SigningKey, E> =>
-        Effect.zipWith(key === undefined ? opened : Effect.succeed(key), Clock.currentTimeMillis, (at, time) =>
-          at(time)
-        )
+      const now = <E>(name: string, open: () => Effect.Effect<KeyAt, E>): Effect.Effect<SigningKey, E> => {
+        const key = kept.get(name)
+        // Not opened in vain: even to begin that takes a part of the time of a delivery.
+        return Effect.zipWith(key ? Effect.succeed(key) : open(), Clock.currentTimeMillis, (at, time) => at(time))
+      }
 
       const rotate = Effect.fn("SigningKeys.rotate")(function* (owner: Owner, rotation: Rotation) {
         const at = yield* Clock.currentTimeMillis
@@ -146,8 +147,8 @@ export class SigningKeys extends Context.Tag("tilld/Webhooks/SigningKeys")<
       return {
         isOfEndpoint,
         rotateEndpoint,
-        ofEndpoint: (endpoint) => now(kept.get(endpoint), openEndpoint(endpoint)),
-        ofOwner: (owner) => now(kept.get(nameOf(owner)), openOwner(owner)),
+        ofEndpoint: (endpoint) => now(endpoint, () => openEndpoint(endpoint)),
+        ofOwner: (owner) => now(nameOf(owner), () => openOwner(owner)),
         rotate
       }
     })

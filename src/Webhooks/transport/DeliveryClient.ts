@@ -126,10 +126,13 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
           const target = guard.check(request.url)
           if (Either.isLeft(target)) return Effect.succeed({ error: "target refused" })
           let about: AttemptOutcome = {}
-          const addresses = Effect.tap(guard.addresses(target.right), (all) => {
-            about = { address: all.join(" "), isNewConnection: true }
-            return Effect.void
-          })
+          // Rarely needed: connections are kept.
+          const addresses = Effect.suspend(() => guard.addresses(target.right)).pipe(
+            Effect.tap((all) => {
+              about = { address: all.join(" "), isNewConnection: true }
+              return Effect.void
+            })
+          )
           const sent = client.send({
             ...{ url: target.right.url, method: "POST", body: request.body, maxBytes, addresses },
             headers: { ...webhookHeaders, ...request.headers },
