@@ -1,6 +1,7 @@
 /**
  * The watchers of all configured chains, and what the rooms above need of them: health, gas prices, and how far this
- * machine's clock is behind a chain's. `App.ts` runs them; payments call `refresh`, `behind` and `wake`, quotes call `gas`.
+ * machine's clock is behind a chain's. `App.ts` runs them; payments call `refresh`, `behind` and `wake`, checkout
+ * pages `viewed`, quotes `gas`.
  */
 import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { WatchedAddresses } from "./Chains/ledger/WatchedAddresses.ts"
@@ -29,8 +30,10 @@ export class Chains extends Context.Tag("tilld/Chains")<
     readonly gas: (network: Network) => Effect.Effect<Gas | undefined>
     /** Runs an effect between two ticks of a network's watcher, for repairs. Throws for a network that is not configured. */
     readonly exclusively: (network: Network) => Watcher["exclusively"]
-    /** Called when a payment was created: its chain's watcher polls at once, unless it is busy anyway. */
+    /** Called when a payment was created: its chain's watcher polls at once, unless it is hot anyway. */
     readonly wake: (network: Network) => void
+    /** Called when the page of an open payment is looked at, and again while it is open: its chain is hot meanwhile. */
+    readonly viewed: (network: Network) => void
     /**
      * Milliseconds by which this machine's clock is behind a chain's, by the time of its last head; undefined before this
      * process has seen one.
@@ -82,6 +85,7 @@ export class Chains extends Context.Tag("tilld/Chains")<
           return watcher.exclusively
         },
         wake: (network) => byNetwork.get(networkKey(network))?.wake(),
+        viewed: (network) => byNetwork.get(networkKey(network))?.viewed(),
         behind: (network) => headClock.behind(network, clock),
         refresh: (network) => byNetwork.get(networkKey(network))?.refresh ?? Effect.void,
         look: (network) => byNetwork.get(networkKey(network))?.look ?? Effect.void

@@ -28,7 +28,7 @@ import * as Quotes from "../Quotes/QuotesRepo.ts"
 import { Settings } from "../Settings.ts"
 import type { Db } from "../Sql/Db.ts"
 import { Reader, type StoreUnavailable } from "../Sql.ts"
-import { type Confirmations, extrasOf, type Facts, paidByOf, viewOf } from "./view.ts"
+import { type Confirmations, extrasOf, type Facts, isFinal, paidByOf, viewOf } from "./view.ts"
 
 /**
  * The confirmations of the receipt that completes the payment, in chain order: the receipts before it have more.
@@ -182,12 +182,14 @@ export const makeReadPayment = Effect.gen(function* () {
     return stored
   })
 
-  /** The page's view of it now. */
+  /** The page's view of it now, for one who looks at it. */
   const view = Effect.fnUntraced(function* (stored: Stored) {
     const { chain, mode } = stored.payment
     const health = (yield* chains.health).find((one) => one.chain === chain && one.mode === mode)
     const lags = health === undefined || !health.ready || (health.lagBlocks ?? 0) > stored.needed
-    return viewOf({ ...stored, lags, now: yield* Clock.currentTimeMillis })
+    const view = viewOf({ ...stored, lags, now: yield* Clock.currentTimeMillis })
+    if (!isFinal(view)) chains.viewed({ chain, mode })
+    return view
   })
 
   return { find, view }

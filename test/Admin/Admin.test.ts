@@ -53,6 +53,7 @@ it.scoped("an unanswered request delays a shutdown by 2 seconds, since the API m
         exclusively: unused,
         behind: () => 0,
         wake: unused,
+        viewed: unused,
         refresh: unused,
         look: unused
       }),

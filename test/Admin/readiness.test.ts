@@ -29,6 +29,7 @@ const of = (look: Effect.Effect<ReadonlyArray<ChainHealth>>) =>
     Layer.mock(Chains, {
       behind: () => 0,
       wake: () => {},
+      viewed: () => {},
       refresh: () => Effect.void,
       look: () => Effect.void,
       exclusively: () => () => Effect.die("not asked for"),

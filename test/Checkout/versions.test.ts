@@ -3,6 +3,7 @@ import { Effect, Fiber, Layer, Queue, Stream, TestClock } from "effect"
 import { Chains } from "../../src/Chains.ts"
 import { makeReadPayment } from "../../src/Checkout/readPayment.ts"
 import { versionsOf } from "../../src/Checkout.ts"
+import type { Mode } from "../../src/Domain/Chain.ts"
 import { newCheckoutToken, newPaymentId } from "../../src/Domain/Ids.ts"
 import { Outbox } from "../../src/Events/Outbox.ts"
 import { OpenStreams } from "../../src/Pages/OpenStreams.ts"
@@ -16,11 +17,15 @@ import { withChains } from "../Payments/settling.ts"
 const ready = { chain: "base", mode: "test", ready: true, providers: [] } as const
 const unread = { ...ready, mode: "live", ready: false } as const
 
+/** Of the chains of which a payment's page was looked at, the mode of each, in order. */
+const viewed: Array<Mode> = []
+
 /** Chains that no one reads. The one of the payments says that it is read, and the live one with its name that it is not. */
 const chains = Layer.mock(Chains, {
   health: Effect.succeed([unread, ready]),
   exclusively: () => () => Effect.dieMessage("nothing is repaired here"),
   wake: () => {},
+  viewed: ({ mode }) => void viewed.push(mode),
   behind: () => 0
 })
 
@@ -79,6 +84,19 @@ test("an event of the payment shows at once, and the end closes the stream and w
   expect(last).not.toBe(first)
   yield* ended
   expect(open.size).toBe(0)
+})
+
+test("an open page says so to its chain every fifteen seconds, and one of an ended payment does not", function* () {
+  const { change, ended, next, publish } = yield* follow
+  yield* next
+  viewed.length = 0
+  yield* TestClock.adjust("30 seconds")
+  expect([yield* next, yield* next]).toEqual([keepAlive, keepAlive])
+  expect(viewed).toEqual(["test", "test"])
+  yield* change("status = 'expired', ended_at = 1")
+  yield* publish
+  yield* ended
+  expect(viewed.length).toBe(2)
 })
 
 test("an event of another payment wakes no reader, and a keep-alive comes every fifteen seconds", function* () {

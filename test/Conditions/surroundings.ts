@@ -41,5 +41,6 @@ export const chainsOf = (health: () => ReadonlyArray<ChainHealth>) =>
     health: Effect.sync(health),
     exclusively: () => () => Effect.never,
     wake: () => undefined,
+    viewed: () => undefined,
     behind: () => 0
   })

@@ -301,6 +301,7 @@ it.live("a chain has been read only once the daemon has read the very block that
       look: () => Effect.sync(() => void head++),
       exclusively: () => () => Effect.never,
       wake: () => undefined,
+      viewed: () => undefined,
       behind: () => undefined
     })
     return Effect.gen(function* () {

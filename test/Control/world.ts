@@ -365,6 +365,7 @@ const still = Layer.succeed(Chains, {
       credits: []
     } as never),
   wake: () => undefined,
+  viewed: () => undefined,
   refresh: () => Effect.void,
   look: () => Effect.void
 })

@@ -30,7 +30,12 @@ const infoWhere = (...read: ReadonlyArray<Network>) => {
     Effect.provide(
       Layer.mergeAll(
         Layer.mock(Chains, {
-          ...{ behind: () => 0, wake: () => {}, exclusively: () => () => Effect.die("not asked for") },
+          ...{
+            behind: () => 0,
+            wake: () => {},
+            viewed: () => {},
+            exclusively: () => () => Effect.die("not asked for")
+          },
           ...{ look: () => Effect.void, refresh: () => Effect.void, health: Effect.succeed(health) }
         }),
         tempStore,

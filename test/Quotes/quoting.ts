@@ -18,6 +18,7 @@ const gwei = 10n ** 9n
 export const chains = Layer.mock(Chains, {
   behind: () => 0,
   wake: () => {},
+  viewed: () => {},
   refresh: () => Effect.void,
   exclusively: () => () => Effect.die("not asked for"),
   gas: ({ chain }) =>

@@ -89,6 +89,16 @@ export const openChains = (db: Db, mode: Mode) =>
     (rows) => rows.map(({ chain }) => chain)
   )
 
+/** Whether an open payment of the chain has money that is not final, or ends by `until`, Unix milliseconds. */
+export const anyAwaited = (db: Db, { chain, mode }: Network, until: number) =>
+  anyRow(
+    db,
+    `SELECT 1 AS found WHERE EXISTS (SELECT 1 FROM payments WHERE status = 'detecting' AND chain = ? AND mode = ?)
+       OR EXISTS (SELECT 1 FROM payments WHERE status IN ('pending', 'detecting') AND chain = ? AND mode = ?
+         AND ${deadlineSql} <= ?)`,
+    [chain, mode, chain, mode, until]
+  )
+
 /**
  * Whether a confirmed payment of the chain has lost a transaction to a reorg that is not on the new branch: in a block
  * above `final`, or, with `searches`, in one up to which no other provider was searched since.

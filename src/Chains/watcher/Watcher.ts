@@ -1,9 +1,9 @@
 /**
  * The watcher of one network: the only writer of its scan position and its ledger. Each tick reads new blocks from the
  * serving provider, stores transfers to watched addresses, and runs corroboration and maintenance once the head is
- * reached. It polls often while a payment of its chain is open, seldom otherwise, and never ends: a failed tick is
+ * reached. It polls often while something is expected of its chain, seldom otherwise, and never ends: a failed tick is
  * logged, shown on /readyz and retried, on another provider where one can be used. `Chains` runs it, and payments use
- * `wake` and `refresh`.
+ * `wake` and `refresh`, checkout pages `viewed`.
  */
 import { Cause, Clock, type Context, Data, Duration, Effect, Queue } from "effect"
 import type { Network } from "../../Domain/Chain.ts"
@@ -29,7 +29,7 @@ import { onAnswer, type RpcClient } from "../rpc/Rpc.ts"
 import { RpcError } from "../rpc/RpcError.ts"
 import { contractsOf } from "../scan/transfers.ts"
 import { type ExclusiveWork, isOnlyProvider, type WatchContext } from "../scan/WatchContext.ts"
-import { type Activity, intervalOf, waitingInterval } from "./interval.ts"
+import { type Activity, endingSpan, intervalOf, viewSpan, waitingInterval, youngSpan } from "./interval.ts"
 import { type Maintenance, makeMaintenance } from "./maintenance.ts"
 import { type TickOutcome, tick } from "./tick.ts"
 import {
@@ -96,10 +96,12 @@ export interface Watcher extends Network {
   readonly health: (now: number) => ChainHealth
   /** The cost of a transfer; undefined when unknown, or older than two minutes. */
   readonly gas: Effect.Effect<Gas | undefined>
-  /** A payment of this mode was opened: a watcher that is not busy ticks at once. */
+  /** A payment of this network was created: a watcher that is not hot becomes hot at once. */
   readonly wake: () => void
+  /** So it does when the page of an open payment is looked at. */
+  readonly viewed: () => void
   /**
-   * Reads the head before a payment is made, unless the watcher is busy: transfers older than the payment must not
+   * Reads the head before a payment is made, unless the watcher is hot: transfers older than the payment must not
    * count. Takes two seconds at most.
    */
   readonly refresh: Effect.Effect<void>
@@ -123,7 +125,7 @@ const afterHead = Effect.fn("Watcher.afterHead")(function* (
 ) {
   // Without watched addresses there are no receipts.
   if (watched.size > 0) yield* corroborator.run(provider, head)
-  yield* maintenance.run(provider, head, activity !== "busy")
+  yield* maintenance.run(provider, head, activity === "elsewhere" || activity === "idle")
 })
 
 /** Where the head has not moved for a while: the error that another provider has a higher one, else undefined. */
@@ -140,24 +142,23 @@ const stalledHeadError = Effect.fnUntraced(function* (
   return moved ? undefined : yield* watch.heads.stands(provider, newest)
 })
 
-/**
- * Whether a reorg may undo a confirmed payment: until the new branch is final and, where there is another provider,
- * until that one has been searched for the payment's money.
- */
-const isUndoing = Effect.fnUntraced(function* (watch: WatchContext) {
+const activityOf = Effect.fnUntraced(function* (
+  watch: WatchContext,
+  { hotUntil }: State
+): Effect.fn.Return<Activity, StoreUnavailable> {
   const { network, reader } = watch
-  const scan = yield* Ledger.scan(reader, network)
-  if (scan === undefined) return false
-  const final = finalBlockOf(watch, scan.head.number, scan.finalized)
-  return yield* Watched.anyUndone(reader, network, final, !isOnlyProvider(watch))
-})
-
-const activityOf = Effect.fnUntraced(function* (watch: WatchContext) {
-  const { network, reader } = watch
+  const now = yield* Clock.currentTimeMillis
   const open = yield* Watched.openChains(reader, network.mode)
-  const isBusy = open.includes(network.chain) || (yield* isUndoing(watch))
-  const activity: Activity = isBusy ? "busy" : open.length > 0 ? "elsewhere" : "idle"
-  return activity
+  const scan = yield* Ledger.scan(reader, network)
+  // A reorg may undo a confirmed payment until the new branch is final and, where there is another provider, until that
+  // one has been searched for the payment's money.
+  const final = scan && finalBlockOf(watch, scan.head.number, scan.finalized)
+  if (final !== undefined && (yield* Watched.anyUndone(reader, network, final, !isOnlyProvider(watch)))) return "hot"
+  if (!open.includes(network.chain)) return open.length > 0 ? "elsewhere" : "idle"
+  if (now < hotUntil) return "hot"
+  // Payments end by the chain's time, which may be ahead of this machine's.
+  const time = Math.max(now, (scan?.head.time ?? 0) * 1000)
+  return (yield* Watched.anyAwaited(reader, network, time + endingSpan)) ? "hot" : "open"
 })
 
 /** Ticks once, and returns the time of the next tick. Unix milliseconds. */
@@ -168,9 +169,11 @@ const round = Effect.fn("Watcher.round")(function* (
   state: State
 ) {
   const started = yield* Clock.currentTimeMillis
-  const outcome = yield* tick(watch, provider, state.activity === "busy" && state.step <= 1)
+  // Where the poll interval is one and a half times the block time, the head moves by one and by two blocks in turn.
+  const [likely, last] = state.steps
+  const outcome = yield* tick(watch, provider, state.activity === "hot" && likely <= 1)
   if (outcome._tag !== "More") state.look.end()
-  state.step = state.newest === undefined ? Number.POSITIVE_INFINITY : outcome.newest - state.newest
+  state.steps = [last, state.newest === undefined ? Number.POSITIVE_INFINITY : outcome.newest - state.newest]
   if (outcome._tag !== "Waiting") {
     if (state.warned !== undefined) yield* Effect.logInfo("the chain is read again")
   } else if (state.warned !== outcome.reason) {
@@ -198,10 +201,10 @@ const round = Effect.fn("Watcher.round")(function* (
   if (outcome._tag === "More") return started
   // Another provider may have the missing blocks.
   if (outcome._tag === "Behind" && watch.providers.health(ended).some(({ healthy }) => healthy)) return started
-  state.activity = yield* activityOf(watch)
+  state.activity = yield* activityOf(watch, state)
   const interval = intervalOf(
     watch.chain,
-    outcome._tag === "CaughtUp" && followUp.maintenance.hasMore() ? "busy" : state.activity
+    outcome._tag === "CaughtUp" && followUp.maintenance.hasMore() ? "hot" : state.activity
   )
   return started + (outcome._tag === "Waiting" ? Math.min(interval, waitingInterval) : interval)
 })
@@ -218,7 +221,7 @@ const failed = Effect.fnUntraced(function* (
   const log = notable ? Effect.logWarning : Effect.logDebug
   yield* log("the chain cannot be read").pipe(Effect.annotateLogs({ reason: error.message }))
   state.look.end()
-  state.activity = "busy"
+  state.activity = "hot"
   noteBad(state)
   state.failures++
   state.reason = error._tag === "StoreUnavailable" ? error.message : providerReason(error)
@@ -248,14 +251,17 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     troubles: new Troubles(),
     soleProviderPatience: Duration.toMillis(settings.payments.soleProviderPatience)
   }
-  const state = startState()
+  const clock = yield* Effect.clock
+  const state = startState(clock.unsafeCurrentTimeMillis())
   const noteBusy = Effect.map(Clock.currentTimeMillis, (now) => busy(state, now))
   const followUp: FollowUp = {
     corroborator: makeCorroborator(watch),
     maintenance: makeMaintenance(watch, settings.payments)
   }
   const wakeUps = yield* Queue.sliding<void>(1)
-  const wake = () => void wakeUps.unsafeOffer()
+  const stayHot = (span: number) => {
+    state.hotUntil = Math.max(state.hotUntil, clock.unsafeCurrentTimeMillis() + span)
+  }
   const exclusive = yield* Effect.makeSemaphore(1)
 
   const withProvider = <A, E, R>(work: (provider: Provider) => Effect.Effect<A, E, R>) =>
@@ -280,13 +286,13 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     // Bounded by the longest interval, in case the clock is set back meanwhile.
     const longest = Math.max(waitingInterval, intervalOf(chain, state.activity))
     const left = Math.min(Math.max(0, next - (yield* Clock.currentTimeMillis)), longest)
-    // A busy watcher polls often enough without being woken.
-    yield* state.activity !== "busy" ? waitAtMost(Queue.take(wakeUps), left) : Clock.sleep(left)
+    // A hot watcher polls often enough without being woken.
+    yield* state.activity !== "hot" ? waitAtMost(Queue.take(wakeUps), left) : Clock.sleep(left)
   }).pipe(Effect.forever, Effect.annotateLogs({ service: "watcher", ...watch.network }))
 
   const refresh = Effect.suspend(() => {
-    if (state.activity === "busy" || state.failures > 0) return Effect.void
-    wake()
+    if (state.activity === "hot" || state.failures > 0) return Effect.void
+    wakeUps.unsafeOffer()
     return state.look.wait
   })
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -296,7 +302,14 @@ export const makeWatcher = Effect.fn("Watcher.make")(function* (
     exclusively: (work) => exclusive.withPermits(1)(withProvider((provider) => work(watch, provider))),
     health: (now) => chainHealthOf(watch, state, now),
     gas: makeGas(chain.chain, providers),
-    wake,
+    wake: () => {
+      stayHot(youngSpan)
+      wakeUps.unsafeOffer()
+    },
+    viewed: () => {
+      stayHot(viewSpan)
+      if (state.activity === "open") wakeUps.unsafeOffer()
+    },
     refresh,
     look: Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (age(lookedAt, now) < lookInterval) return Effect.void

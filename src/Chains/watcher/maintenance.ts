@@ -192,10 +192,12 @@ export const makeMaintenance = (watch: WatchContext, payments: SettingsShape["pa
   const balanceInterval = Duration.toMillis(chain.balanceInterval)
   /** When each task was last done. Unix milliseconds. */
   const done = new Map<string, number>()
+  /** Half a poll: a task is run by the tick nearest to its time, and ticks are not exactly apart. Milliseconds. */
+  const tolerance = Duration.toMillis(chain.pollInterval) / 2
   /** Whether a task is due, also after the clock was set back. */
   const isDue = (task: string, interval: number, now: number) => {
     const last = done.get(task)
-    return last === undefined || now < last || now - last >= interval
+    return last === undefined || now < last || now - last >= interval - tolerance
   }
   /** The newest final block at the last whole comparison of balances. */
   let comparedFinal = -1

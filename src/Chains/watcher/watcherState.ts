@@ -8,7 +8,7 @@ import { waitAtMost } from "../../lib/waiting.ts"
 import type { ChainSettings } from "../../Settings.ts"
 import type { ProviderHealth } from "../providers/providerHealth.ts"
 import type { WatchContext } from "../scan/WatchContext.ts"
-import { type Activity, intervalOf } from "./interval.ts"
+import { type Activity, intervalOf, youngSpan } from "./interval.ts"
 import type { TickOutcome } from "./tick.ts"
 
 /**
@@ -69,10 +69,12 @@ export interface State {
   /** Errors since the last good tick. */
   failures: number
   activity: Activity
+  /** Until when payments of the chain are young, or looked at. Unix milliseconds. */
+  hotUntil: number
   scanned: number | undefined
   newest: number | undefined
-  /** Blocks by which the head had moved at the last tick. */
-  step: number
+  /** Blocks by which the head had moved at the last tick but one, and at the last. */
+  steps: readonly [number, number]
   /** When the head last moved, or was compared with another provider's. Unix milliseconds. */
   movedAt: number
   /** Whether the last tick succeeded; undefined before the first success. */
@@ -122,10 +124,12 @@ export const noteBad = (state: State): void => {
 }
 
 /** Before the first tick. */
-export const startState = (): State => ({
+export const startState = (now: number): State => ({
   failures: 0,
-  activity: "busy",
-  step: Number.POSITIVE_INFINITY,
+  activity: "hot",
+  // Payments that were created before this process started may be young.
+  hotUntil: now + youngSpan,
+  steps: [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
   scanned: undefined,
   newest: undefined,
   movedAt: Number.NEGATIVE_INFINITY,

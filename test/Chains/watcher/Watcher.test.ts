@@ -1,15 +1,19 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Duration, Effect, Queue, Redacted } from "effect"
+import { Clock, Duration, Effect, Queue, Redacted } from "effect"
 import { WatchedAddresses } from "../../../src/Chains/ledger/WatchedAddresses.ts"
 import { intervalOf } from "../../../src/Chains/watcher/interval.ts"
 import { Chains } from "../../../src/Chains.ts"
+import { deadline } from "../../../src/Domain/Payment.ts"
 import { Reader } from "../../../src/Sql.ts"
+import { change } from "../../lib/rows.ts"
+import { inTransaction } from "../../lib/store.ts"
 import {
   address,
   alice,
   around,
   aroundSome,
   forget,
+  health,
   next,
   readTo,
   second,
@@ -18,7 +22,18 @@ import {
   withTokens
 } from "../around.ts"
 import { coin, ModelChain, token } from "../ModelChain.ts"
-import { chainSettings, committedTo, end, ledger, pass, pay, until, watch } from "../world.ts"
+import {
+  chainSettings,
+  committedTo,
+  end,
+  insertPayment,
+  ledger,
+  pass,
+  pay,
+  paymentById,
+  until,
+  watch
+} from "../world.ts"
 import { aroundChains, onChain } from "./onChain.ts"
 
 describe("the watcher", () => {
@@ -134,8 +149,134 @@ it.scoped(
   }
 )
 
-it("an idle chain is not polled more often than its poll interval", () => {
-  expect(intervalOf(chainSettings({ pollInterval: Duration.hours(1) }), "idle")).toBe(3_600_000)
+it.each([
+  ["3 seconds", [3, 15, 120, 240]],
+  ["100 millis", [0.1, 15, 120, 240]],
+  // As configured, where that is longer.
+  ["20 seconds", [20, 20, 120, 240]],
+  ["1 hour", [3_600, 3_600, 3_600, 3_600]]
+] as const)("with a poll interval of %s the intervals are %j seconds", (pollInterval, seconds) => {
+  const chain = chainSettings({ pollInterval: Duration.decode(pollInterval) })
+  const activities = ["hot", "open", "elsewhere", "idle"] as const
+  expect(activities.map((activity) => intervalOf(chain, activity) / 1000)).toEqual(seconds)
+})
+
+describe("a chain whose open payments are old", () => {
+  const network = { chain: "ethereum", mode: "test" } as const
+  const looks = (chain: ModelChain) => chain.batches.filter(([call]) => call?.params[0] === "latest").length
+
+  /** Ticks in so many seconds. */
+  const ticksIn = Effect.fnUntraced(function* (chain: ModelChain, seconds: number) {
+    const before = looks(chain)
+    yield* pass(Duration.seconds(seconds))
+    return looks(chain) - before
+  })
+
+  /** Of one payment, which is open for another 45 minutes. */
+  const aged = Effect.fnUntraced(function* (chain: ModelChain) {
+    const { id } = yield* watchedPayment(alice)
+    yield* pass("14 minutes")
+    expect(yield* ticksIn(chain, 59)).toBe(59)
+    yield* pass("16 seconds")
+    return (yield* paymentById(id)) ?? (yield* Effect.dieMessage("the payment is gone"))
+  })
+
+  onChain("is polled every 15 seconds, and counts as ready meanwhile", function* (chain) {
+    yield* aged(chain)
+    const tags = () => chain.calls.filter(({ params }) => params[0] === "finalized").length
+    const before = tags()
+    expect(yield* ticksIn(chain, 600)).toBe(40)
+    // What becomes deep is read again every minute, as on any chain with open payments.
+    expect(tags() - before).toBe(10)
+    yield* pass("14 seconds")
+    expect(yield* health).toMatchObject({ ready: true, lagBlocks: 0 })
+    chain.mine(coin(alice, 5n))
+    yield* second
+    yield* committedTo(11)
+    expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
+  })
+
+  onChain("compares balances at each poll, though polls are not exactly apart", { chain: "base" }, function* (chain) {
+    yield* watchedPayment(alice, { chain: "base" })
+    yield* pass("16 minutes")
+    let looks = 0
+    chain.delay = ([call]) =>
+      call?.params[0] === "latest" && looks++ % 2 === 0 ? Effect.sleep("40 millis") : Effect.void
+    const before = chain.count("eth_getBalance")
+    yield* pass("10 minutes")
+    expect(chain.count("eth_getBalance") - before).toBe(40)
+  })
+
+  onChain("was polled at its poll interval for 15 minutes after a start: they might be young", function* (chain) {
+    yield* inTransaction(insertPayment({ address: alice, chain: "ethereum", expiresAt: 3_600_000 }))
+    const matchSet = yield* WatchedAddresses
+    matchSet.add("test", alice)
+    yield* watch
+    yield* committedTo(10)
+    expect(yield* ticksIn(chain, 899)).toBe(899)
+    yield* pass("16 seconds")
+    expect(yield* ticksIn(chain, 60)).toBe(4)
+  })
+
+  onChain("is polled at once, and for 15 minutes at its poll interval, when a payment is created", function* (chain) {
+    yield* aged(chain)
+    chain.mine()
+    yield* pay(address(2))
+    yield* committedTo(11)
+    expect(yield* ticksIn(chain, 899)).toBe(899)
+    yield* pass("15 seconds")
+    expect(yield* ticksIn(chain, 60)).toBe(4)
+  })
+
+  onChain("is read first when a payment is about to be created: older money does not count", function* (chain) {
+    yield* aged(chain)
+    chain.mineMany(5)
+    yield* (yield* Chains).refresh(network)
+    expect((yield* pay(address(2))).createdHead).toBe(15)
+  })
+
+  onChain("is polled at once, and for half a minute at its poll interval, when its page is viewed", function* (chain) {
+    yield* aged(chain)
+    const { viewed } = yield* Chains
+    chain.mine()
+    viewed(network)
+    yield* committedTo(11)
+    expect(yield* ticksIn(chain, 15)).toBe(15)
+    viewed(network)
+    expect(yield* ticksIn(chain, 29)).toBe(29)
+    yield* pass("15 seconds")
+    expect(yield* ticksIn(chain, 60)).toBe(4)
+  })
+
+  onChain("is polled at its poll interval while money is not final", function* (chain) {
+    const { id } = yield* aged(chain)
+    yield* change("UPDATE payments SET status = 'detecting' WHERE id = ?", id)
+    yield* pass("15 seconds")
+    expect(yield* ticksIn(chain, 60)).toBe(60)
+    yield* change("UPDATE payments SET status = 'pending' WHERE id = ?", id)
+    yield* pass("15 seconds")
+    expect(yield* ticksIn(chain, 60)).toBe(4)
+  })
+
+  onChain("is polled at its poll interval from a deadline on, until the payment has ended", function* (chain) {
+    const payment = yield* aged(chain)
+    yield* pass(deadline(payment) - (yield* Clock.currentTimeMillis) - 30_000)
+    expect(yield* ticksIn(chain, 15)).toBe(1)
+    yield* pass("15 seconds")
+    expect(yield* ticksIn(chain, 60)).toBe(60)
+    yield* end(payment.id, 1)
+    yield* second
+    expect(yield* ticksIn(chain, 239)).toBe(0)
+  })
+
+  onChain("is so by its own time, where that is ahead of this machine's", function* (chain) {
+    const payment = yield* aged(chain)
+    // Blocks are ten seconds apart.
+    chain.mineMany(deadline(payment) / 10_000 - chain.height)
+    yield* pass("15 seconds")
+    yield* committedTo(chain.height)
+    expect(yield* ticksIn(chain, 60)).toBe(60)
+  })
 })
 
 it.scoped.each(["ethereum", "base"] as const)("no logs are requested on %s while no token is configured", (chain) => {
@@ -162,9 +303,11 @@ onChain("a head that follows the last scanned block takes one call, any other tw
   chain.mineMany(2)
   yield* readTo(13)
   expect(looks()).toEqual([1, 2])
-  // If the head moves by more, the full batch comes first.
+  // The head may move by one and by two blocks in turn: by more two polls ago, and the full batch comes first.
+  yield* next(chain)
+  expect(looks()).toEqual([1])
   chain.mineMany(2)
-  yield* readTo(15)
+  yield* readTo(16)
   expect(looks()).toEqual([2])
   expect((yield* ledger).map(({ amount }) => amount)).toEqual(["5"])
 })

@@ -233,6 +233,7 @@ test("a chain is looked at and was read up to a block in its own mode only", fun
     look: (one) => Effect.sync(() => void looked.push(networkKey(one))),
     exclusively: () => () => Effect.never,
     wake: () => undefined,
+    viewed: () => undefined,
     behind: () => undefined
   })
   const read = (chain: "base" | "ethereum") =>
