@@ -50,7 +50,7 @@ export interface ChainTraits {
 // Gas. A transfer of a token takes up to 100,000: 0.02 ETH at 200 gwei on Ethereum, 1 MATIC at 10,000 gwei on Polygon. On
 // the others it is far below 0.001 ETH, with the data on Ethereum.
 //
-// Polling. A block's time, and never under one second, since every tick is two batches that the operator's plan pays
+// Polling. About a tenth of the time that confirmations take, since every tick is two batches that the operator's plan pays
 // for. Ethereum's 12 s are polled every 3 s, so that a block is seen when a quarter of its time has passed at the latest.
 const opStack = {
   nativeToken: "ETH",
@@ -79,7 +79,7 @@ export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
     hasL1Fee: false,
     mostGas: 10n ** 18n,
     confirmations: 16,
-    pollInterval: "2 seconds"
+    pollInterval: "3 seconds"
   },
   arbitrum: {
     displayName: "Arbitrum",
@@ -89,8 +89,8 @@ export const chainTraits: Readonly<Record<ChainName, ChainTraits>> = {
     hasL1Fee: false,
     mostGas: 10n ** 15n,
     confirmations: 80,
-    pollInterval: "1 second"
+    pollInterval: "2 seconds"
   },
-  optimism: { ...opStack, displayName: "Optimism", confirmations: 10, pollInterval: "2 seconds" },
-  base: { ...opStack, displayName: "Base", confirmations: 10, pollInterval: "2 seconds" }
+  optimism: { ...opStack, displayName: "Optimism", confirmations: 10, pollInterval: "3 seconds" },
+  base: { ...opStack, displayName: "Base", confirmations: 10, pollInterval: "3 seconds" }
 }

@@ -61,7 +61,7 @@ const chain = section({
   chainId: integer(1, Number.MAX_SAFE_INTEGER),
   /** Confirmations, counting the block of the transaction: 1 is "in a block". */
   confirmations: integer(1, 10_000),
-  /** The interval while a payment of the mode is open. */
+  /** The interval while money is expected on the chain soon. */
   pollInterval: duration("100 millis", "1 hour"),
   balanceInterval: withDefault(duration("1 second", "1 hour"), "15 seconds"),
   startBlock: withDefault(startBlock, "latest"),
