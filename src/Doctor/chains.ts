@@ -48,9 +48,11 @@ interface Traffic {
 }
 
 interface Projection {
-  /** While a payment of the mode is open all day. */
-  readonly busy: Traffic
-  /** While none is, and addresses are still watched. */
+  /** While payments are created on the chain all day. */
+  readonly hot: Traffic
+  /** While older ones are open. */
+  readonly open: Traffic
+  /** While none of the mode is, and addresses are still watched. */
   readonly idle: Traffic
 }
 
@@ -87,25 +89,18 @@ const trafficAt = (intervals: Intervals, blocks: number, sizes: Sizes): Traffic 
  * into one balance call. `blockSeconds` is the time from one block to the next.
  */
 export const project = (chain: ChainSettings, blockSeconds: number, sizes: Sizes): Projection => {
-  const { balanceInterval, policies, pollInterval } = chain
-  const blocks = day / 1000 / blockSeconds
-  const common = {
-    prices: feedsOf(chain) === undefined ? 0 : day / Duration.toMillis(refreshInterval)
-  } as const
-  const look = Duration.toMillis(pollInterval)
-  const busy: Intervals = {
-    ...common,
-    look,
-    tags: policies.length > 0 ? policyTagInterval : tagInterval,
-    balances: day / Math.max(Duration.toMillis(balanceInterval), look)
+  const { balanceInterval, policies } = chain
+  const prices = feedsOf(chain) === undefined ? 0 : day / Duration.toMillis(refreshInterval)
+  const at = (activity: "hot" | "open" | "idle"): Traffic => {
+    const look = intervalOf(chain, activity)
+    const withOpen = {
+      tags: policies.length > 0 ? policyTagInterval : tagInterval,
+      balances: day / Math.max(Duration.toMillis(balanceInterval), look)
+    }
+    const rest = activity === "idle" ? { tags: idleTagInterval, balances: 1 } : withOpen
+    return trafficAt({ look, prices, ...rest }, day / 1000 / blockSeconds, sizes)
   }
-  const idle: Intervals = {
-    ...common,
-    look: intervalOf(chain, "idle"),
-    tags: idleTagInterval,
-    balances: 1
-  }
-  return { busy: trafficAt(busy, blocks, sizes), idle: trafficAt(idle, blocks, sizes) }
+  return { hot: at("hot"), open: at("open"), idle: at("idle") }
 }
 
 /** Blocks over which the block time is measured. */
@@ -246,8 +241,9 @@ export const examineCost = Effect.fn("Doctor.cost")(function* (chain: ChainSetti
   const [earlier] = yield* sendBatch(client, [getHeader(head.number - back)])
   // A local chain may mine many blocks in one second.
   const blockSeconds = Math.max(0.1, (head.time - earlier.time) / Math.max(1, back))
-  const { busy, idle } = project(chain, blockSeconds, yield* measureSizes(chain, seen))
-  return ok(name, `about ${shown(busy)} a day while payments are open all day, ${shown(idle)} while none is`)
+  const { hot, idle, open } = project(chain, blockSeconds, yield* measureSizes(chain, seen))
+  const others = `${shown(open)} while older ones are open, ${shown(idle)} while none is`
+  return ok(name, `about ${shown(hot)} a day while payments are created all day, ${others}`)
 })
 
 /** The next addresses of a wallet that have a history. */
