@@ -4,7 +4,7 @@ import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
 import { presets } from "../../src/Settings/publicNetworks.ts"
 import { merchant } from "../sim/Life.ts"
 import { transaction, transferLog } from "../sim/transactions.ts"
-import { type Bound, count, type Figure } from "./Figure.ts"
+import { count, type Figure } from "./Figure.ts"
 import { source, unitsOf } from "./units.ts"
 import { type ChainTraffic, epoch, type Traffic, withNetworks } from "./virtualNetworks.ts"
 
@@ -88,7 +88,8 @@ const written = ({ batches, bytes, calls, units }: ReturnType<typeof times>): st
 const figures = async (
   perDay: number,
   hours: number,
-  floors?: { readonly calls: Bound; readonly units: Bound }
+  units: Pick<Figure, "floor" | "goal">,
+  calls: Pick<Figure, "floor"> = {}
 ): Promise<ReadonlyArray<Figure>> => {
   const traffic = await aDay(perDay, hours)
   const factor = 24 / hours
@@ -109,14 +110,14 @@ const figures = async (
       what: `${what}, five chains`,
       measured: "a free plan of 3,000,000 requests a month has 100,000 a day",
       judged: all.reduce((sum, { calls }) => sum + calls, 0),
-      ...(floors === undefined ? {} : { floor: floors.calls }),
+      ...calls,
       written: (calls) => `${count(Math.round(calls))} calls a day`
     },
     {
       what: `${what}, units`,
       measured: `both providers of five chains together, by the weights of ${source}`,
       judged: all.reduce((sum, { units }) => sum + units, 0),
-      ...(floors === undefined ? {} : { floor: floors.units }),
+      ...units,
       written: millions
     }
   ]
@@ -125,6 +126,6 @@ const figures = async (
 /** Calls, units and bytes of a day, with few payments and with many; of the latter the first hours only, unless all are asked for. */
 export const cost = (hours: number) =>
   Effect.promise(async () => [
-    ...(await figures(20, 24, { calls: { atMost: 100_000 }, units: { atMost: 30e6 } })),
-    ...(await figures(10_000, hours))
+    ...(await figures(20, 24, { floor: { atMost: 26e6 }, goal: { atMost: 12e6 } }, { floor: { atMost: 100_000 } })),
+    ...(await figures(10_000, hours, { floor: { atMost: 650e6 }, goal: { atMost: 400e6 } }))
   ])
