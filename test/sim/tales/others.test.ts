@@ -55,7 +55,7 @@ tell(
   ask("victim", { currency: "ETH", expiresIn: 4_000 }),
   lie(0, invents("bait", 1_000)),
   wait(3_840),
-  fail(1, "down", { seconds: 8 }),
+  fail(1, "down", { seconds: 30 }),
   mine(50),
   wait(600),
   see({ victim: "expired" }),
