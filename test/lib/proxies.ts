@@ -23,7 +23,7 @@ export interface Place {
   readonly tilld: string
   readonly port: number
   readonly plain: number
-  /** Of nginx: false where clients speak plain HTTP to it. */
+  /** False where clients speak plain HTTP to it. */
   readonly tls?: boolean
 }
 
@@ -63,11 +63,13 @@ export const proxies = {
   caddy: {
     file: "Caddyfile",
     started: /serving initial configuration/,
-    args: ({ folder, plain, port, tilld }: Place) => {
-      const ports = `{\n\tadmin off\n\thttp_port ${plain}\n\thttps_port ${port}\n\tdefault_bind 127.0.0.1\n`
+    args: ({ folder, plain, port, tilld, tls = true }: Place) => {
+      const [http, https] = tls ? [plain, port] : [port, plain]
+      const ports = `{\n\tadmin off\n\thttp_port ${http}\n\thttps_port ${https}\n\tdefault_bind 127.0.0.1\n`
+      const files = `\ttls ${join(folder, "certificate.pem")} ${join(folder, "key.pem")}\n`
       const site = changed(installed("Caddyfile"), [
         [/^\{\n/m, ports],
-        [`${proxyName} {\n`, `${proxyName} {\n\ttls ${join(folder, "certificate.pem")} ${join(folder, "key.pem")}\n`],
+        [`${proxyName} {\n`, tls ? `${proxyName} {\n${files}` : "http:// {\n"],
         ["reverse_proxy 127.0.0.1:8080", `reverse_proxy ${tilld}`]
       ])
       writeFileSync(join(folder, "Caddyfile"), site)

@@ -67,14 +67,15 @@ export const startShop = Effect.fn("test.startShop")(function* (
   return shop
 })
 
-/** The same behind nginx, with the file of config/proxy: its clients speak HTTP without TLS. */
-export const startBehindNginx = Effect.fn("test.startBehindNginx")(function* () {
+/** The same behind a proxy, with the file of config/proxy: its clients speak HTTP without TLS. */
+export const startBehind = Effect.fn("test.startBehind")(function* (program: keyof typeof proxies) {
   const server = { port: 0, public_url: "http://127.0.0.1:8080", trusted_proxies: ["127.0.0.1/32"] }
   const shop = yield* startShop({ server, accounts: { quota_bytes: 100_000_000_000 } })
   const [folder, port, plain] = [yield* temporaryFolder, yield* freePort, yield* freePort]
-  const args = proxies.nginx.args({ folder, tilld: `127.0.0.1:${shop.port}`, port, plain, tls: false })
-  const nginx = yield* start("nginx", args, { cwd: folder })
-  yield* nginx.line(proxies.nginx.started)
+  const { args, started } = proxies[program]
+  const place = { folder, tilld: `127.0.0.1:${shop.port}`, port, plain, tls: false }
+  const running = yield* start(program, args(place), { cwd: folder, env: { HOME: folder } })
+  yield* running.line(started)
   const behind: Shop = { ...shop, port }
   return behind
 })

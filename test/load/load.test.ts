@@ -7,7 +7,7 @@ import { needs } from "../lib/needs.ts"
 import { type Beside, besideNeighbours, flood, payers, rest, strangersOf } from "./abuse.ts"
 import { endlessNames, type FloodCounts, manyAddresses } from "./Flood.ts"
 import type { Neighbour } from "./hostile.ts"
-import { createStranger, type Shop, startBehindNginx, startShop } from "./Shop.ts"
+import { createStranger, type Shop, startBehind, startShop } from "./Shop.ts"
 
 // `npm run test:load` opens thousands of connections and floods for a minute in each way, or in those that FLOODS names:
 // FLOODS=idle,trailers. It judges by the slowest requests, too, which a flooding process on a small machine would decide.
@@ -200,14 +200,15 @@ it.scopedLive.each([
 // nginx has a limit for each address, also for that of the honest merchant.
 const limitedPace = { ...floodPace, firstBreath: "200 millis", breath: "200 millis" } as const
 const mostTelling: ReadonlyArray<string> = ["slow bodies", "pipelines", "checkout pages"]
-const throughNginx = isFull ? asked : asked.filter((name) => mostTelling.includes(name))
+const throughProxy = isFull ? asked : asked.filter((name) => mostTelling.includes(name))
 
-describe("behind nginx, with the file of config/proxy", () => {
-  needs("nginx")
+// Caddy has no limits by address: as long as without a proxy.
+describe.each(isFull ? (["nginx", "caddy"] as const) : (["nginx"] as const))("behind %s, with its file", (program) => {
+  needs(program)
 
   it.scopedLive("no endless flood takes the daemon's memory, or the time of well-behaved clients", () =>
     Effect.gen(function* () {
-      expect(yield* floodsOn(yield* startBehindNginx(), throughNginx, limitedPace)).toEqual({})
+      expect(yield* floodsOn(yield* startBehind(program), throughProxy, limitedPace)).toEqual({})
     })
   )
 })
