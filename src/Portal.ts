@@ -23,7 +23,7 @@ import { type ErrorText, errorPage, seeOther } from "./Pages/reply.tsx"
 import type { PageRoom } from "./Pages.ts"
 import { countOpen } from "./Payments/ExceptionsRepo.ts"
 import { refusedInFrame } from "./Portal/answers.tsx"
-import { ActLimit, csrfTokenOf, Desk, formLimits, hasCsrfToken, isSameOrigin, makeDesk } from "./Portal/Desk.ts"
+import { csrfTokenOf, Desk, hasCsrfToken, isSameOrigin, makeDesk } from "./Portal/Desk.ts"
 import { asking, bringsProof, isForPage, isTooLong, prove } from "./Portal/proof.tsx"
 import { doneTexts, type PortalRoute, type Proof, pathOf } from "./Portal/route.ts"
 import { routes as allRoutes } from "./Portal/routes.ts"
@@ -225,12 +225,6 @@ const kept = (reply: HttpReply): HttpReply => ({
   headers: { ...reply.headers, "cache-control": "no-store", "referrer-policy": "same-origin" }
 })
 
-/** A sign-in that has begun a session makes its network a known one. */
-const recognising = <E, R>(request: PageRequest, reply: Effect.Effect<HttpReply, E, R>) =>
-  Effect.tap(reply, ({ headers }) => {
-    if (headers["set-cookie"] !== undefined) request.recognised()
-  })
-
 type Services = RouteServices | Reader | Writer
 
 /** Answers the requests below its prefix. `accountRoutes` are those of an account's pages. */
@@ -240,7 +234,6 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
     const desk = yield* makeDesk
     const context = Context.add(yield* Effect.context<R | Reader | Writer>(), Desk, desk)
     const isAllowed = inRanges(settings.portal.allow)
-    const forms = new ActLimit(formLimits)
     const streamed = makeStreamed(yield* Reader)
 
     /** Keeps the frame of whoever is signed in, in the account and mode of the page if they may see those. */
@@ -278,9 +271,8 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
       if (!mayAs(person.role, route.role)) return yield* refuse(texts.role)
       if (request.method === "POST") {
         const now = yield* Clock.currentTimeMillis
-        const until = forms.refusedUntil(person, now)
+        const until = desk.formRefusedUntil(person, now)
         if (until !== undefined) return yield* refuse(tooManyForms(Math.ceil((until - now) / 60_000)))
-        forms.count(person, now)
       }
       const query = new URLSearchParams(request.search)
       const viewer = yield* viewerOf(signedIn, owner, namedIn(doneTexts, query.get("done")))
@@ -323,11 +315,11 @@ export const portalOf = <R>(accountRoutes: ReadonlyArray<PortalRoute<R | Desk>>)
       if (isPost && !isSameOrigin(headers, desk.publicUrl)) return refuse(texts.forged)
       const [, , room = "", token = "", ...more] = path.split("/")
       if (room === "login" && more.length === 0) {
-        return yield* isPost ? recognising(request, login(desk, request, token)) : loginPage(desk, request, token)
+        return yield* isPost ? login(desk, request, token) : loginPage(desk, request, token)
       }
-      if (path === signInRoute && isPost) return yield* recognising(request, signIn(desk, request, form))
+      if (path === signInRoute && isPost) return yield* signIn(desk, request, form)
       const signedIn = yield* sessionOf(desk.cookie.read(headers))
-      if (signedIn !== undefined) request.recognised(signedIn.session.id)
+      if (signedIn !== undefined) request.recognised()
       if (signedIn !== undefined && isPost && !hasCsrfToken(signedIn.secret, form)) return refuse(texts.forged)
       if (room === "a") return yield* accountPage(request, signedIn, form)
       if (path === pairingRoute) {

@@ -1,12 +1,13 @@
 /**
- * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. `PasswordQueue`
- * decides whose turn it is, and who is refused when too many wait.
+ * scrypt. One hash takes about 0.4 s of a thread and 128 MiB, so only one is computed at a time. People at a network from which
+ * they have signed in before have theirs before strangers, however many these are; those for whom there is no room, or who have
+ * waited for long, are refused.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto"
 import { promisify } from "node:util"
-import { Context, Data, Deferred, Duration, Effect, FiberId } from "effect"
+import { Context, Data, Deferred, Effect, FiberId } from "effect"
 import type { Person } from "../Domain/Person.ts"
-import { FairQueue } from "../lib/FairQueue.ts"
+import { KnownFirst } from "../lib/KnownFirst.ts"
 
 /** Maximum characters of a password, and of a sign-in name before it is normalised. */
 export const mostTyped = 1_000
@@ -25,27 +26,24 @@ export class PasswordCost extends Context.Reference<PasswordCost>()("tilld/Auth/
 const hashBytes = 32
 const saltBytes = 16
 
-/**
- * Milliseconds; no client is known to wait longer. The listener closes a connection that is silent for 30 seconds, and
- * an attempt may have been held for 15 before.
- */
-const longestWait = 12_000
-/**
- * Assumed duration of a hash before the first, its minimum and its maximum, in milliseconds. A stalling machine still
- * admits a few: their hashes show when it has recovered.
- */
-const usualPace = 400
-const leastPace = 200
-const mostPace = 3_000
+/** How long an attempt waits for its turn. The listener closes a connection that is silent for 30 seconds. */
+const longestWait = "12 seconds"
+/** Attempts that wait, of known people and of strangers each: so many are hashed in that time. */
+const mostWaiting = 30
+/** Those of one group of people, and of one place. */
+const mostOfGroup = 8
+const mostOfPlace = 4
 
-/** Too many attempts are waiting. Nothing was checked. */
+const refusals = {
+  theirs: "Other attempts from your network are still being checked. Try again in a few seconds",
+  all: "Too many people are signing in by password. Try again in a few seconds",
+  wrong: "Too many attempts from your network were wrong. Try again in a minute"
+} as const
+
+/** Nothing was checked: too many attempts are waiting, or were wrong. */
 export class TooManyWaiting extends Data.TaggedError("TooManyWaiting")<{ readonly message: string }> {
-  static of(those: "theirs" | "all") {
-    const why =
-      those === "theirs"
-        ? "Other attempts from your network are still being checked"
-        : "Too many people are signing in by password"
-    return new TooManyWaiting({ message: `${why}. Try again in a few seconds, or use a passkey or a link.` })
+  static of(why: keyof typeof refusals) {
+    return new TooManyWaiting({ message: `${refusals[why]}, or use a passkey or a link.` })
   }
 }
 
@@ -66,41 +64,38 @@ const compute = (cost: ScryptOptions, password: string, salt: Uint8Array): Effec
 const decoy: SaltedHash = { salt: randomBytes(saltBytes), hash: randomBytes(hashBytes) }
 
 export const makePasswordHasher = Effect.map(PasswordCost, (cost) => {
-  /** Each is done when it is its attempt's turn. */
-  const queue = new PasswordQueue<Deferred.Deferred<void>>()
-  let current: Deferred.Deferred<void> | undefined
-  /** Milliseconds that recent hashes have taken. */
-  let pace = usualPace
+  const queue = new KnownFirst<Attempt>(mostWaiting)
+  let current: Attempt | undefined
 
   const goOn = () => {
     current = queue.next()
-    if (current !== undefined) Deferred.unsafeDone(current, Effect.void)
+    if (current !== undefined) Deferred.unsafeDone(current.turn, Effect.void)
   }
 
   const enter = (claimant: Claimant) =>
     Effect.suspend(() => {
-      const refusal = queue.refusal(claimant, Math.floor(longestWait / pace))
-      if (refusal !== undefined) return TooManyWaiting.of(refusal)
-      const turn = Deferred.unsafeMake<void>(FiberId.none)
-      const remove = queue.add(claimant, turn)
+      const waiting = Array.from(queue, ({ claimant }) => claimant)
+      const isTheirs =
+        waiting.filter(({ group }) => group === claimant.group).length >= mostOfGroup ||
+        waiting.filter(({ place }) => place === claimant.place).length >= mostOfPlace
+      if (isTheirs) return TooManyWaiting.of("theirs")
+      const attempt: Attempt = { claimant, turn: Deferred.unsafeMake(FiberId.none) }
+      if (!queue.add(attempt, claimant.isKnown)) return TooManyWaiting.of("all")
       if (current === undefined) goOn()
-      return Effect.succeed({ turn, remove })
+      return Effect.succeed(attempt)
     })
 
-  const paced = <A>(work: Effect.Effect<A>): Effect.Effect<A> =>
-    Effect.map(Effect.timed(work), ([took, result]) => {
-      pace = Math.min(mostPace, Math.max(leastPace, (3 * pace + Duration.toMillis(took)) / 4))
-      return result
-    })
+  const turnOf = ({ turn }: Attempt) =>
+    Effect.timeoutFail(Deferred.await(turn), { duration: longestWait, onTimeout: () => TooManyWaiting.of("all") })
 
   const inTurn = <A>(claimant: Claimant, work: Effect.Effect<A>): Effect.Effect<A, TooManyWaiting> =>
     Effect.acquireUseRelease(
       enter(claimant),
-      ({ turn }) => Effect.zipRight(Deferred.await(turn), paced(work)),
-      ({ remove, turn }) =>
+      (attempt) => Effect.zipRight(turnOf(attempt), work),
+      (attempt) =>
         Effect.sync(() => {
-          remove()
-          if (current === turn) goOn()
+          queue.remove(attempt)
+          if (current === attempt) goOn()
         })
     )
 
@@ -118,113 +113,39 @@ export const makePasswordHasher = Effect.map(PasswordCost, (cost) => {
   }
 })
 
-/** The owners of an attempt. The first owner has the turns; each further one only limits how many may wait. */
+/** Who tries a password. */
 export interface Claimant {
   readonly isKnown: boolean
-  readonly owners: ReadonlyArray<string>
+  /** Those who share a part of the queue: of people their account, of strangers the network around theirs. */
+  readonly group: string
+  /** Whose wrong passwords count together. */
+  readonly place: string
+}
+
+interface Attempt {
+  readonly claimant: Claimant
+  /** Done when it is the attempt's turn. */
+  readonly turn: Deferred.Deferred<void>
 }
 
 /**
- * A person who has signed in before. Turns are counted per account, so that inviting many people delays no others.
+ * A person who has signed in before.
  *
  * @param place the network that they have signed in from, or their session
  */
 export const knownPerson = ({ account, id }: Pick<Person, "account" | "id">, place: string): Claimant => ({
   isKnown: true,
-  owners: [`account ${account ?? ""}`, id, `${id} ${place}`]
+  group: `account ${account ?? ""}`,
+  place: `${id} ${place}`
 })
 
 /**
  * A stranger, known only by their network.
  *
- * @param wide the network around the network, whose turns are shared: many addresses of one are as good as one
+ * @param wide the network around the network: many addresses of one are as good as one
  */
 export const strangerAt = (network: string, wide: string): Claimant => ({
   isKnown: false,
-  owners: [`around ${wide}`, network]
+  group: `around ${wide}`,
+  place: network
 })
-
-/** Maximum queue length, regardless of time; usually the turns limit it first. */
-const total = 512
-/**
- * Maximum waiting attempts of a known person, of them at one place, and of an unknown network. Others of the same
- * account wait for a person's.
- */
-const mostOfPerson = 8
-const mostOfPlace = 4
-const mostOfNetwork = 4
-/** After this many turns of known people, a waiting stranger is next. */
-const knownInARow = 7
-
-interface Waiting<A> {
-  readonly claimant: Claimant
-  readonly item: A
-}
-
-/**
- * The order in which passwords are hashed. Every admitted attempt is served: one that would wait for too many turns is refused.
- * People at a network from which they have signed in before have a separate queue with seven of eight turns, so that strangers,
- * however many, hardly delay them. Known people take turns by account, strangers by wide network.
- */
-export class PasswordQueue<A> {
-  readonly #known = new FairQueue<Waiting<A>>(total)
-  readonly #strangers = new FairQueue<Waiting<A>>(total)
-  /** Waiting attempts by owner, counted apart for the owner of the turns. */
-  readonly #counts = new Map<string, number>()
-  #row = 0
-
-  get size(): number {
-    return this.#known.size + this.#strangers.size
-  }
-
-  /** The number of turns that a new claimant has to wait for. */
-  #turnsBefore({ isKnown, owners: [lane = ""] }: Claimant): number {
-    const turns = (isKnown ? this.#known : this.#strangers).turnsBefore(lane)
-    return isKnown
-      ? turns + Math.min(this.#strangers.size, Math.ceil(turns / knownInARow))
-      : turns + Math.min(this.#known.size, knownInARow * (turns + 1))
-  }
-
-  /**
-   * Why there is no room for another attempt: too many of the claimant's wait, or of all.
-   *
-   * @param most maximum turns to wait for
-   */
-  refusal(claimant: Claimant, most: number): "theirs" | "all" | undefined {
-    const { isKnown, owners } = claimant
-    const limits = isKnown ? [mostOfPerson, mostOfPlace] : [mostOfNetwork]
-    const isTheirs = owners.slice(1).some((owner, n) => (this.#counts.get(owner) ?? 0) >= (limits[n] ?? 0))
-    if (isTheirs) return "theirs"
-    const isFull = (isKnown ? this.#known : this.#strangers).size >= total
-    return isFull || this.#turnsBefore(claimant) >= most ? "all" : undefined
-  }
-
-  #count({ owners }: Claimant, by: 1 | -1): void {
-    for (const owner of owners.slice(1)) {
-      const count = (this.#counts.get(owner) ?? 0) + by
-      if (count === 0) this.#counts.delete(owner)
-      else this.#counts.set(owner, count)
-    }
-  }
-
-  /** Adds an item of an admitted claimant. Returns a function that removes it, unless it is removed already. */
-  add(claimant: Claimant, item: A): () => void {
-    const waiting: Waiting<A> = { claimant, item }
-    const line = claimant.isKnown ? this.#known : this.#strangers
-    const [first = ""] = claimant.owners
-    line.add(first, waiting)
-    this.#count(claimant, 1)
-    return () => {
-      if (line.remove(first, waiting)) this.#count(claimant, -1)
-    }
-  }
-
-  /** Takes the next item out. */
-  next(): A | undefined {
-    const isStrangers = this.#known.size === 0 || (this.#strangers.size > 0 && this.#row >= knownInARow)
-    this.#row = isStrangers ? 0 : this.#row + 1
-    const waiting = (isStrangers ? this.#strangers : this.#known).next()
-    if (waiting !== undefined) this.#count(waiting.claimant, -1)
-    return waiting?.item
-  }
-}

@@ -1,19 +1,14 @@
 /** Rate limits: how much an account may do, and the windows in which it is counted. Pure. */
 import type { AccountTerms } from "../Domain/Account.ts"
 import type { ApiKey, KeyLimits } from "../Domain/ApiKey.ts"
+import { isOver, type Window } from "../lib/Windows.ts"
 import type { SettingsShape } from "../Settings.ts"
-/** A fixed window that began with the first request in it. */
-export interface Window {
-  /** Unix milliseconds. */
-  start: number
-  count: number
-}
 
-/** The usage of a key, an account or a person. */
-export interface Usage {
-  readonly minute: Window
-  readonly hour: Window
-}
+/** A length of time, as limits name it. */
+type Length = "minute" | "hour"
+
+/** The usage of a key or an account. */
+export type Usage = Readonly<Record<Length, Window>>
 
 export interface RateLimit {
   readonly perMinute: number
@@ -22,7 +17,7 @@ export interface RateLimit {
 
 /** The usage that a request counts in, and its limits. */
 export interface Limited {
-  readonly of: "key" | "account" | "person"
+  readonly of: "key" | "account"
   readonly usage: Usage
   readonly limits: RateLimit
 }
@@ -31,7 +26,7 @@ export interface Limited {
 export interface Allowance {
   /** Whose window it is. */
   readonly of: Limited["of"]
-  readonly window: "minute" | "hour"
+  readonly window: Length
   /** Requests allowed in a window. */
   readonly limit: number
   /** Requests left in this window. */
@@ -45,29 +40,15 @@ export const hourMillis = 3_600_000
 
 export const unused = (): Usage => ({ minute: { start: 0, count: 0 }, hour: { start: 0, count: 0 } })
 
-/** A window is over after its length, or when it begins in the future because the clock was set back. */
-const isOver = ({ start }: Window, length: number, now: number): boolean => now < start || now >= start + length
-
 /** Both windows are over: the usage need no longer be stored. */
 export const isForgotten = ({ hour, minute }: Usage, now: number): boolean =>
   isOver(hour, hourMillis, now) && isOver(minute, minuteMillis, now)
 
-const renew = (window: Window, length: number, now: number): void => {
-  if (!isOver(window, length, now)) return
-  window.start = now
-  window.count = 0
-}
-
-/** Restarts windows that are over, and says whether both have room. */
-const hasRoom = ({ limits, usage }: Limited, now: number): boolean => {
-  renew(usage.minute, minuteMillis, now)
-  renew(usage.hour, hourMillis, now)
-  return usage.minute.count < limits.perMinute && usage.hour.count < limits.perHour
-}
-
-const count = ({ hour, minute }: Usage): void => {
-  minute.count++
-  hour.count++
+/** The window of a limit, begun again where it is over. */
+const windowOf = (of: Limited["of"], window: Length, counted: Window, limit: number, now: number) => {
+  const length = window === "minute" ? minuteMillis : hourMillis
+  if (isOver(counted, length, now)) Object.assign(counted, { start: now, count: 0 })
+  return { of, window, counted, limit, resetAt: counted.start + length }
 }
 
 const tighter = (one: Allowance, next: Allowance): Allowance => {
@@ -75,46 +56,22 @@ const tighter = (one: Allowance, next: Allowance): Allowance => {
   return (both ? one.resetAt >= next.resetAt : one.remaining <= next.remaining) ? one : next
 }
 
-const tightest = ({ limits, of, usage: { hour, minute } }: Limited): Allowance =>
-  tighter(
-    {
-      ...{ of, window: "minute", limit: limits.perMinute },
-      remaining: Math.max(0, limits.perMinute - minute.count),
-      resetAt: minute.start + minuteMillis
-    },
-    {
-      ...{ of, window: "hour", limit: limits.perHour },
-      remaining: Math.max(0, limits.perHour - hour.count),
-      resetAt: hour.start + hourMillis
-    }
-  )
-
-/** What is counted together: by a request for its key and the key's account, by a person for their account too. */
-type Counted = readonly [Limited, ...ReadonlyArray<Limited>]
-
-const haveRoom = (limited: Counted, now: number): boolean => {
-  let allowed = true
-  for (const each of limited) allowed = hasRoom(each, now) && allowed
-  return allowed
-}
-
-const tightestOf = ([first, ...others]: Counted): Allowance =>
-  others.reduce((one, next) => tighter(one, tightest(next)), tightest(first))
-
-/** Whether one more fits at `now`, Unix milliseconds, and the tightest window. Nothing is counted. */
-export const allowanceOf = (limited: Counted, now: number): Allowance & { readonly allowed: boolean } => {
-  const allowed = haveRoom(limited, now)
-  return { ...tightestOf(limited), allowed }
-}
-
 /**
- * Counts a request at `now`, Unix milliseconds, unless one of the windows is full: refused requests are not counted. Returns
- * the tightest window: the one with the fewest requests left or, of several full ones, the one that ends last.
+ * Counts a request at `now`, Unix milliseconds, for its key and the key's account, unless one of the windows is full: refused
+ * requests are not counted. Returns the tightest window: the one with the fewest requests left or, of several full ones, the
+ * one that ends last.
  */
-export const spend = (limited: Counted, now: number): Allowance & { readonly allowed: boolean } => {
-  const allowed = haveRoom(limited, now)
-  if (allowed) for (const { usage } of limited) count(usage)
-  return { ...tightestOf(limited), allowed }
+export const spend = (limited: ReadonlyArray<Limited>, now: number): Allowance & { readonly allowed: boolean } => {
+  const windows = limited.flatMap(({ limits, of, usage }) => [
+    windowOf(of, "minute", usage.minute, limits.perMinute, now),
+    windowOf(of, "hour", usage.hour, limits.perHour, now)
+  ])
+  const allowed = windows.every(({ counted, limit }) => counted.count < limit)
+  if (allowed) for (const { counted } of windows) counted.count++
+  const allowances = windows.map(
+    ({ counted, ...window }): Allowance => ({ ...window, remaining: Math.max(0, window.limit - counted.count) })
+  )
+  return { ...allowances.reduce(tighter), allowed }
 }
 
 /** An account's rate limit in limits of one key: a shop with several keys never has ten of them at full speed. */

@@ -62,7 +62,7 @@ export const meanings: Readonly<Record<ErrorCode, string>> = {
   TOO_MANY_CONNECTIONS:
     "The connection limit is reached, and every connection has a request in progress; or the client sends too many large bodies at once. Nothing was done.",
   OVERLOADED:
-    "Hundreds of requests without a valid key are waiting for their turn, most of them of this network. Nothing was done; repeat the request after `Retry-After`. A request with a valid key does not wait for them.",
+    "Hundreds of requests without a valid key are waiting for their turn. Nothing was done; repeat the request after `Retry-After`. A request with a valid key does not wait for them.",
   STORE_UNAVAILABLE:
     "The database cannot be written or read, for example because a disk is full. Nothing was changed; repeat the request after `Retry-After`.",
   RATE_UNAVAILABLE: "There is no fresh price, or its sources differ too much. Repeat the request after `Retry-After`.",

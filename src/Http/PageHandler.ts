@@ -25,11 +25,8 @@ export interface PageRequest {
   readonly client: string
   readonly requestId: string
   readonly hold: Hold
-  /**
-   * Marks a person as known: the next requests of their network come before strangers'. With `who`, requests with the
-   * same cookies count as theirs, from any network.
-   */
-  readonly recognised: (who?: string) => void
+  /** Says that its cookies are those of somebody who is signed in: the next requests with them come before strangers'. */
+  readonly recognised: () => void
 }
 
 /** A path as the metrics name it. */

@@ -3,10 +3,8 @@
  * a worker stores what was noted once a second. It never delays or fails a request: what does not fit, and what the
  * store cannot take, is dropped and counted. `Housekeeping` deletes the old rows.
  */
-import { Context, Effect, Layer, Predicate, Queue } from "effect"
+import { Chunk, Context, Effect, Layer, Queue } from "effect"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import type { AccountId } from "../Domain/Ids.ts"
-import { FairQueue } from "../lib/FairQueue.ts"
 import { cutToBytes } from "../lib/text.ts"
 import { Writer } from "../Sql.ts"
 import { Metrics } from "../Telemetry/Metrics.ts"
@@ -51,13 +49,10 @@ export const loggedRequest = (
   request: sent === undefined ? null : sent.redact(sent.payload, reply.status < 400)
 })
 
-/** Notes a request of an account. */
-export type NoteRequest = (account: AccountId, row: () => Repo.LoggedRequest) => void
+/** Notes a request. */
+export type NoteRequest = (row: () => Repo.LoggedRequest) => void
 
-/**
- * Maximum number of requests per second. All but a load test are far below; beyond it logging costs too much, and the
- * latest requests of the account with most of them are dropped.
- */
+/** Maximum number of requests per second. All but a load test are far below; beyond it logging costs too much. */
 const mostASecond = 1_000
 /** Rows of one command of the writer: other commands run in between. */
 const batchSize = 100
@@ -78,17 +73,15 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
       const { requestsNotLogged } = yield* Metrics
       const heartbeat = (yield* Workers).worker("request log", "1 second")
       const noted = yield* Queue.sliding<void>(1)
-      const waiting = new FairQueue<Repo.LoggedRequest>(mostASecond)
+      let waiting: Array<Repo.LoggedRequest> = []
 
       const store = Effect.suspend(() => {
-        const taken = Array.from({ length: waiting.size }, () => waiting.next()).filter(Predicate.isNotUndefined)
-        const batches = Array.from({ length: Math.ceil(taken.length / batchSize) }, (_, i) =>
-          taken.slice(i * batchSize, (i + 1) * batchSize)
-        )
+        const taken = Chunk.unsafeFromArray(waiting)
+        waiting = []
         return Effect.forEach(
-          batches,
+          Chunk.chunksOf(taken, batchSize),
           (batch) =>
-            Effect.catchTag(writer.write(Repo.insert(batch)), "StoreUnavailable", () =>
+            Effect.catchTag(writer.write(Repo.insert(Chunk.toReadonlyArray(batch))), "StoreUnavailable", () =>
               Effect.sync(() => requestsNotLogged.inc(batch.length))
             ),
           { concurrency: 1, discard: true }
@@ -98,10 +91,9 @@ export class RequestLog extends Context.Tag("tilld/Http/RequestLog")<
       yield* Effect.addFinalizer(() => store)
 
       return {
-        note: (account, row) => {
-          if (!waiting.hasRoomFor(account)) return requestsNotLogged.inc()
-          if (waiting.add(account, row()) !== undefined) requestsNotLogged.inc()
-          if (waiting.size === 1) noted.unsafeOffer(undefined)
+        note: (row) => {
+          if (waiting.length >= mostASecond) return requestsNotLogged.inc()
+          if (waiting.push(row()) === 1) noted.unsafeOffer(undefined)
         },
         run: Effect.forever(Effect.zipRight(Queue.take(noted), Effect.delay(heartbeat(store), "1 second")))
       }

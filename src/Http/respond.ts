@@ -4,15 +4,17 @@
  * becomes a reply with a JSON body; only an interruption, when the server shuts down, is passed on. `requests.ts` calls it
  * once a request's headers have arrived; the body is received when the checks before it have passed.
  */
+import { createHash } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import { Cause, Effect, Either, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
-import { FailureDelays } from "../Auth/FailureDelays.ts"
 import { shownPrefix } from "../Auth/keyFormat.ts"
 import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import { type ApiKey, isPluginKey } from "../Domain/ApiKey.ts"
+import { BoundedMap } from "../lib/BoundedMap.ts"
+import { Windows } from "../lib/Windows.ts"
 import { Settings } from "../Settings.ts"
 import { StoreUnavailable } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
@@ -22,12 +24,10 @@ import type { HttpAnswer } from "./Handler.ts"
 import { errorReply, type HttpReply, isPieces, unlessKept } from "./HttpReply.ts"
 import { Idempotency, type StoreReplay } from "./idempotency.ts"
 import type { Hold, ObservedRoute, Page, Pages } from "./PageHandler.ts"
-import { RefusalPace } from "./RefusalPace.ts"
 import { type AnsweredRequest, loggedRequest, type NoteRequest } from "./RequestLog.ts"
 import { type Observe, traceRequests } from "./requestMetrics.ts"
 import { allowOf, type Match, type Route, type Router, type ServedOperation } from "./routes.ts"
 import { overloaded, type Turns } from "./turns.ts"
-import { type Requester, stranger, Visitors } from "./Visitors.ts"
 
 const noHost = new ApiError({ code: "BAD_REQUEST", message: "The Host header is missing." })
 
@@ -102,6 +102,19 @@ const storeLogs = { perKey: 6, inAll: 6 }
 
 /** By the client's network: a client that guesses keys must not fill the log. */
 const refusedKeyLogs = { perKey: 3, inAll: 60 }
+
+/**
+ * Refusals that a key beyond its rate, and failed authentications that a network, may have in so many milliseconds. Further ones
+ * are answered at their end, so that they take no time from others.
+ */
+const refusalWindow = 5_000
+const mostRefusals = 50
+const mostFailures = 5
+
+/** People who are signed in, by their cookies, in memory. */
+const mostSignedIn = 10_000
+
+const hashOf = (cookies = ""): string => createHash("sha256").update(cookies).digest("base64url")
 
 /** The request target without the `http://host` that a proxy may put before it (RFC 9112, 3.2.2). */
 const targetOf = ({ url = "/" }: IncomingMessage): readonly [path: string, search: string] => {
@@ -200,9 +213,8 @@ export const makeRespond = Effect.fnUntraced(function* (
   const { server } = yield* Settings
   const clientAddress = clientAddressOf(server.trustedProxies)
   const clock = yield* Effect.clock
-  const failureDelays = new FailureDelays()
-  const refusals = new RefusalPace(50, 10)
-  const visitors = new Visitors()
+  const refusals = new Windows(refusalWindow)
+  const signedIn = new BoundedMap<string, true>(mostSignedIn)
   const storeErrors = new LogLimit(storeLogs)
   const refusedKeys = new LogLimit(refusedKeyLogs)
 
@@ -215,9 +227,9 @@ export const makeRespond = Effect.fnUntraced(function* (
         const about = { prefix: shownPrefix(presented), network, requestId }
         yield* refusedKeys.write(network, Effect.annotateLogs(Effect.logWarning("an API key was refused"), about))
       }
-      const delay = failureDelays.failed(network, clock.unsafeCurrentTimeMillis())
-      if (delay === 0) return yield* error
-      yield* hold(Effect.sleep(delay))
+      const wait = refusals.excess(network, mostFailures, clock.unsafeCurrentTimeMillis())
+      if (wait === 0) return yield* error
+      yield* hold(Effect.sleep(wait))
       const { code, message } = error
       return yield* new ApiError({ code, message, headers: { connection: "close" } })
     })
@@ -228,27 +240,24 @@ export const makeRespond = Effect.fnUntraced(function* (
     authenticate(
       dialect.keyOf(request),
       () => clientAddress(request),
-      (error) => {
-        const failed = delayFailure(request, requestId, error, hold)
-        return atTurn(stranger(networkOf(clientAddress(request))), hold, failed, overloaded)
-      }
+      (error) => atTurn(false, hold, delayFailure(request, requestId, error, hold), overloaded)
     )
 
-  /** Runs work for a request without an accepted key, at its visitor's turn. */
-  const atTurn = <A, E>(visitor: Requester, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
-    turns === undefined ? work : turns.run(visitor, hold, work, refused)
+  /** Runs work for a request without an accepted key, at its turn. */
+  const atTurn = <A, E>(isKnown: boolean, hold: Hold, work: Effect.Effect<A, E>, refused: Effect.Effect<A, E>) =>
+    turns === undefined ? work : turns.run(isKnown, hold, work, refused)
 
   const pageOf = (page: Page, request: IncomingMessage, form: Body, requestId: string, hold: Hold) => {
     const [path, search] = targetOf(request)
     const { headers, method = "" } = request
     const client = clientAddress(request)
-    const network = networkOf(client)
-    const visitor = visitors.of(headers.cookie, network)
-    const recognised = (who?: string) => visitors.recognised(headers.cookie, network, who)
+    const recognised = () => void signedIn.set(hashOf(headers.cookie), true)
+    // A cookie that no page has verified counts for nothing.
+    const isKnown = headers.cookie !== undefined && signedIn.has(hashOf(headers.cookie))
     const asked = { method, path, search, headers, body: form, client, requestId, hold, recognised }
     const inTurns = (reply: HttpReply): HttpReply =>
-      reply.rest === undefined || turns === undefined ? reply : { ...reply, rest: turns.inTurns(visitor, reply.rest) }
-    return atTurn(visitor, hold, Effect.map(page.reply(asked), inTurns), page.overloaded)
+      reply.rest === undefined || turns === undefined ? reply : { ...reply, rest: turns.inTurns(reply.rest) }
+    return atTurn(isKnown, hold, Effect.map(page.reply(asked), inTurns), page.overloaded)
   }
 
   const handle = (
@@ -271,7 +280,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const match = router(path)
       const work = problem ?? answerOf(match, request, body, requestId, findings, hold)
       if (match?.route.isPublic === false) return work
-      return atTurn(stranger(networkOf(clientAddress(request))), hold, work, overloaded)
+      return atTurn(false, hold, work, overloaded)
     })
 
   /** The checks between the key and the body: an `Either`, unless the refusal is delayed. */
@@ -282,7 +291,7 @@ export const makeRespond = Effect.fnUntraced(function* (
       const allowance = limits.spend(key, now)
       findings.headers = limitHeaders(allowance)
       if (!allowance.allowed) {
-        const wait = turns === undefined ? 0 : refusals.wait(key.id, now)
+        const wait = turns === undefined ? 0 : refusals.excess(key.id, mostRefusals, now)
         const refusal = rateLimited(allowance, now + wait)
         return wait > 0 ? Effect.zipRight(hold(Effect.sleep(wait)), refusal) : Either.left(refusal)
       }
@@ -382,9 +391,7 @@ export const makeRespond = Effect.fnUntraced(function* (
         if (key !== undefined && route !== undefined) {
           const at = clock.unsafeCurrentTimeMillis()
           const { method = "" } = request
-          note(key.account, () =>
-            loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, sent }, reply)
-          )
+          note(() => loggedRequest({ id: requestId, at, key, method, path: route.path, seconds, sent }, reply))
         }
         return reply
       }

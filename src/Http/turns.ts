@@ -2,16 +2,17 @@
  * Whose turn it is to be worked on. Requests with a key begin as they come, unless that has taken this turn of the event loop
  * for long: then they wait, and accounts take turns, while others are read and what is ready is sent. Of all others (pages,
  * public documents, unknown paths, refused keys) one begins in a turn of the event loop, however many clients ask, so that
- * requests with a key and the workers always come in between. Those that wait take turns by client, known people before
- * strangers. What waits is bounded: the client with most requests loses its newest; with a key, by the requests of connections.
+ * requests with a key and the workers always come in between: people who are signed in before strangers, of whom no more wait
+ * than are soon served. How much of that one address may ask for is for the proxy in front to limit.
  */
 import { Effect, Stream } from "effect"
 import { ApiError } from "../Domain/ApiError.ts"
 import { FairQueue } from "../lib/FairQueue.ts"
+import { KnownFirst } from "../lib/KnownFirst.ts"
+import { eventLoopTurn } from "../lib/waiting.ts"
 import type { Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
 import { partTurn } from "./parts.ts"
-import type { Requester } from "./Visitors.ts"
 
 export const overloaded = new ApiError({
   code: "OVERLOADED",
@@ -19,12 +20,10 @@ export const overloaded = new ApiError({
   headers: { "retry-after": "5" }
 })
 
-/** Most requests that wait, of known people and of strangers each. */
+/** Most requests that wait, of people who are signed in and of strangers each. */
 const capacity = 256
 /** This many do not wait for long: their connections do not count as waiting. */
 const soon = 32
-/** Every so many turns a stranger comes before known people. */
-const strangersTurn = 8
 
 /** Milliseconds of a turn of the event loop after which requests with a key wait: of the longest lists there are three. */
 const longTurn = 20
@@ -32,9 +31,9 @@ const longTurn = 20
 const keysATurn = 8
 
 export interface Turns {
-  /** Lets `work` run at its visitor's turn; `refused` when too many are before it. */
+  /** Lets `work` of a request without a key run at its turn; `refused` when too many are before it. */
   readonly run: <A, E>(
-    visitor: Requester,
+    isKnown: boolean,
     hold: Hold,
     work: Effect.Effect<A, E>,
     refused: Effect.Effect<A, E>
@@ -42,68 +41,63 @@ export interface Turns {
   /** The wait of a request with a key; undefined where it may begin at once. */
   readonly ofAccount: (account: string) => Effect.Effect<void> | undefined
   /** A streamed body, whose parts of long work take turns. Other pieces do not wait: streams are limited by their number. */
-  readonly inTurns: (visitor: Requester, rest: Pieces) => Pieces
+  readonly inTurns: (rest: Pieces) => Pieces
 }
 
 export const makeTurns = (): Turns => {
-  const known = new FairQueue<(hasCome: boolean) => void>(capacity)
-  const strangers = new FairQueue<(hasCome: boolean) => void>(capacity)
-  let turns = 0
+  const waiting = new KnownFirst<() => void>(capacity)
   /** One has begun in this turn of the event loop. */
   let isTaken = false
 
   const take = () => {
     isTaken = true
     setImmediate(() => {
-      turns += 1
-      const [first, second] = turns % strangersTurn === 0 ? [strangers, known] : [known, strangers]
-      const next = first.next() ?? second.next()
+      const next = waiting.next()
       isTaken = false
       if (next === undefined) return
       take()
-      next(true)
+      next()
     })
   }
 
-  const keyed = new FairQueue<() => void>(Number.POSITIVE_INFINITY)
+  const keyed = new FairQueue<() => void>()
   /** When this turn of the event loop has lasted long; undefined before the first request with a key in it. */
   let turnEnds: number | undefined
   const takeKeyed = () => {
     turnEnds = undefined
     for (let begun = 0; begun < keysATurn; begun++) keyed.next()?.()
-    if (keyed.size > 0) begin(0)
+    if (!keyed.isEmpty) begin(0)
   }
   const begin = (ends: number) => {
     turnEnds = ends
     setImmediate(takeKeyed)
   }
 
-  const visitorsTurn = ({ isKnown, name }: Requester) =>
+  /** Whether the turn has come: else too many are before it. */
+  const turnOf = (isKnown: boolean) =>
     Effect.async<boolean>((resume) => {
-      const queue = isKnown ? known : strangers
-      const come = (hasCome: boolean) => resume(Effect.succeed(hasCome))
-      if (!queue.hasRoomFor(name)) return come(false)
-      queue.add(name, come)?.(false)
+      const come = () => resume(Effect.succeed(true))
+      if (!waiting.add(come, isKnown)) return resume(Effect.succeed(false))
       if (!isTaken) take()
-      return Effect.sync(() => void queue.remove(name, come))
+      return Effect.sync(() => waiting.remove(come))
     })
 
   /**
    * Parts of long work wait for turns of their own, as a stranger's, whoever asks: a customer's page does not wait for a search
-   * over thousands of payments. Parts that would be refused go on.
+   * over thousands of payments. Parts that would be refused go on in the next turn of the event loop.
    */
-  const partsOf = ({ name }: Requester) => Effect.asVoid(visitorsTurn({ name: `${name} at length`, isKnown: false }))
+  const part = Effect.flatMap(turnOf(false), (hasCome) => (hasCome ? Effect.void : eventLoopTurn))
 
   return {
-    run: (visitor, hold, work, refused) =>
+    run: (isKnown, hold, work, refused) =>
       Effect.suspend(() => {
         if (!isTaken) {
           take()
           return work
         }
-        const turn = known.size + strangers.size < soon ? visitorsTurn(visitor) : hold(visitorsTurn(visitor))
+        const turn = waiting.size < soon ? turnOf(isKnown) : hold(turnOf(isKnown))
         return Effect.flatMap(turn, (hasCome) => (hasCome ? work : refused))
-      }).pipe(Effect.locally(partTurn, partsOf(visitor))),
+      }).pipe(Effect.locally(partTurn, part)),
     ofAccount: (account) => {
       const now = performance.now()
       if (turnEnds === undefined) begin(now + longTurn)
@@ -111,9 +105,9 @@ export const makeTurns = (): Turns => {
       return Effect.async<void>((resume) => {
         const come = () => resume(Effect.void)
         keyed.add(account, come)
-        return Effect.sync(() => void keyed.remove(account, come))
+        return Effect.sync(() => keyed.remove(account, come))
       })
     },
-    inTurns: (visitor, rest) => Stream.unwrapScoped(Effect.as(Effect.locallyScoped(partTurn, partsOf(visitor)), rest))
+    inTurns: (rest) => Stream.unwrapScoped(Effect.as(Effect.locallyScoped(partTurn, part), rest))
   }
 }

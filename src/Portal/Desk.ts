@@ -3,79 +3,46 @@
 import { createHmac, timingSafeEqual } from "node:crypto"
 import type { IncomingHttpHeaders } from "node:http"
 import { Clock, Context, Data, Effect } from "effect"
-import { FailureDelays } from "../Auth/FailureDelays.ts"
 import { Challenges, type RelyingParty, relyingPartyId } from "../Auth/passkeys.ts"
 import * as Passwords from "../Auth/passwordHash.ts"
-import { allowanceOf, type RateLimit, spend, type Usage, unused } from "../Auth/rateLimitWindows.ts"
 import * as NetworksRepo from "../Auth/SignInNetworksRepo.ts"
 import type { Visitor } from "../Auth/sessions.ts"
-import type { AccountId, PersonId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { networkOf, wideNetworkOf } from "../Http/clientAddress.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
-import { BoundedMap } from "../lib/BoundedMap.ts"
 import { parseUrl } from "../lib/Url.ts"
+import { type Limit, Windows } from "../lib/Windows.ts"
 import { noteOf } from "../Operations/auditLog.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, StoreUnavailable, Writer } from "../Sql.ts"
 
-/** People or accounts in memory: more than act within an hour. */
-const capacity = 10_000
+const minute = 60_000
+const hour = 60 * minute
 
-/** What a person may do in a time, and all people of an account together. Operators may do everything. */
-interface Limits {
-  readonly person: RateLimit
-  readonly account: RateLimit
+/** How often a person may act in an hour, and all people of an account together: so that a few keep nobody else out. */
+interface ActLimits {
+  readonly person: number
+  readonly account: number
 }
 
-/**
- * Counts what people of accounts do that stores a row which nothing deletes, if only in the audit log. An account has the
- * limits of many people, so that a few keep nobody else of theirs out.
- */
-export class ActLimit {
-  readonly #limits: Limits
-  readonly #usages = new BoundedMap<string, Usage>(capacity)
-
-  constructor(limits: Limits) {
-    this.#limits = limits
-  }
-
-  #usageOf(id: string): Usage {
-    const usage = this.#usages.get(id) ?? unused()
-    this.#usages.set(id, usage)
-    return usage
-  }
-
-  #limited({ id }: Pick<Person, "id">, account: AccountId) {
-    return [
-      { of: "person", usage: this.#usageOf(id), limits: this.#limits.person },
-      { of: "account", usage: this.#usageOf(`account ${account}`), limits: this.#limits.account }
-    ] as const
-  }
-
-  /** When the next act is taken, if one at `now` were too many. Nothing is counted. Times in Unix milliseconds. */
-  refusedUntil(person: Pick<Person, "account" | "id">, now: number): number | undefined {
-    if (person.account === undefined) return undefined
-    const { allowed, resetAt } = allowanceOf(this.#limited(person, person.account), now)
-    return allowed ? undefined : resetAt
-  }
-
-  /** Counts an act. */
-  count(person: Pick<Person, "account" | "id">, now: number): void {
-    if (person.account !== undefined) spend(this.#limited(person, person.account), now)
-  }
-}
-
-export const formLimits: Limits = {
-  person: { perMinute: 60, perHour: 600 },
-  account: { perMinute: 600, perHour: 6_000 }
-}
+/** Of what stores a row that nothing deletes, if only in the audit log. */
+export const formLimits: ActLimits = { person: 600, account: 6_000 }
 
 /** A sign-in stores a row whether or not the account has room, and so does the sign-out after it. */
-export const signInLimits: Limits = {
-  person: { perMinute: 10, perHour: 30 },
-  account: { perMinute: 100, perHour: 600 }
-}
+export const signInLimits: ActLimits = { person: 30, account: 600 }
+
+/** Operators may do everything. */
+export const limitsOf = (
+  act: string,
+  { account, id }: Pick<Person, "account" | "id">,
+  limits: ActLimits
+): ReadonlyArray<Limit> =>
+  account === undefined
+    ? []
+    : [
+        [`${act} of ${id}`, limits.person],
+        [`${act} of account ${account}`, limits.account]
+      ]
 
 /** What every form of a session sends back: it follows from the session's secret, which no other site can read. */
 export const csrfTokenOf = (secret: string): string => createHmac("sha256", secret).update("csrf").digest("base64url")
@@ -103,27 +70,21 @@ export const isSameOrigin = ({ host, origin, ...headers }: IncomingHttpHeaders, 
   return from.host === own.host || (isSafe && from.host === host?.toLowerCase())
 }
 
-const hour = 60 * 60_000
-/** Networks of a person in an hour whose refusals are noted. */
-const mostNetworks = 10
-
 /**
  * Which refused passwords and proofs get a row in the audit log: of each person the first from a network in an hour,
  * and no more than ten rows an hour, so that no one floods the log.
  */
-export class RefusalSeries {
-  readonly #series = new BoundedMap<PersonId, { readonly since: number; readonly networks: Set<string> }>(capacity)
+const notedRefusals = ({ id }: Person, network: string): ReadonlyArray<Limit> => [
+  [`${id} ${network}`, 1],
+  [id, 10]
+]
 
-  /** Counts a refusal at `now`, Unix milliseconds. */
-  isNoted(person: PersonId, network: string, now: number): boolean {
-    const before = this.#series.get(person)
-    const isOver = before === undefined || now < before.since || now - before.since >= hour
-    const { networks, since } = isOver ? { since: now, networks: new Set<string>() } : before
-    if (networks.has(network) || networks.size >= mostNetworks) return false
-    this.#series.set(person, { since, networks: networks.add(network) })
-    return true
-  }
-}
+/** Wrong passwords that may come from one place in a minute. */
+const mostWrong = 10
+
+/** Wrong links and passkeys of a network beyond so many within so long are answered late. */
+const mostFailures = 5
+const failureWindow = 5_000
 
 /** The value of a cookie; undefined where the request has none of that name. */
 export const cookieOf = (header: string | undefined, name: string): string | undefined => {
@@ -160,14 +121,16 @@ interface Refusal {
   readonly by: string
 }
 
-/** What was given may be right. */
-const isNoFailure = (error: unknown): boolean => error instanceof StoreUnavailable || error instanceof TooManySignIns
+/** Else what was given may be right. */
+const isFailure = (error: unknown): boolean =>
+  ![StoreUnavailable, TooManySignIns, Passwords.TooManyWaiting].some((other) => error instanceof other)
 
 export const makeDesk = Effect.gen(function* () {
   const { publicUrl } = (yield* Settings).server
-  const failureDelays = new FailureDelays()
-  const refusals = new RefusalSeries()
-  const signIns = new ActLimit(signInLimits)
+  const failures = new Windows(failureWindow)
+  const wrongPasswords = new Windows(minute)
+  const acts = new Windows(hour)
+  const notes = new Windows(hour)
   const writer = yield* Writer
   const reader = yield* Reader
   const cookie = sessionCookie(publicUrl)
@@ -207,7 +170,7 @@ export const makeDesk = Effect.gen(function* () {
      */
     noteRefused: (person: Person, { client }: Pick<PageRequest, "client">, { act, by }: Refusal) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) =>
-        refusals.isNoted(person.id, networkOf(client), now)
+        notes.take(notedRefusals(person, networkOf(client)), now)
           ? Effect.forkDaemon(Effect.ignore(writer.write(noteOf(person, { act, detail: { by, address: client } }))))
           : Effect.void
       ),
@@ -218,36 +181,34 @@ export const makeDesk = Effect.gen(function* () {
     admit: <A, E, R>(person: Person, enter: Effect.Effect<A, E, R>): Effect.Effect<A, E | TooManySignIns, R> =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        const until = signIns.refusedUntil(person, now)
-        if (until === undefined) return yield* Effect.tap(enter, () => Effect.sync(() => signIns.count(person, now)))
+        const limits = limitsOf("sign-in", person, signInLimits)
+        const until = acts.fullUntil(limits, now)
+        if (until === undefined) return yield* Effect.tap(enter, () => Effect.sync(() => acts.take(limits, now)))
         const minutes = Math.ceil((until - now) / 60_000)
         const message = `You, or the people of your account, have signed in too often. Try again in ${minutes} min.`
         return yield* new TooManySignIns({ message })
       }),
+    /** Counts a form that a person sends. When the next one is taken, if this is one too many; Unix milliseconds. */
+    formRefusedUntil: (person: Person, now: number): number | undefined => {
+      const limits = limitsOf("form", person, formLimits)
+      return acts.take(limits, now) ? undefined : acts.fullUntil(limits, now)
+    },
     /**
-     * Runs a check of a password. Its failures count for who tries, whose next attempts are held before they are checked: longer
-     * with each failure, and one after the other. A person who is known is held for their own attempts at their own network alone,
-     * so that nobody beside them keeps them out. A stranger's attempt that is not checked, since too many wait, counts too.
+     * Runs a check of a password, unless too many have been wrong: of a person who is known only their own at their own network
+     * count, so that nobody beside them keeps them out.
      */
     guess: <A, E, R>(
-      { hold }: Pick<PageRequest, "hold">,
-      { isKnown, owners }: Passwords.Claimant,
+      { place }: Passwords.Claimant,
       check: Effect.Effect<A, E, R>
-    ): Effect.Effect<A, E | Passwords.TooManyWaiting, R> => {
-      const place = owners.at(-1) ?? ""
-      const inTurn = Effect.gen(function* () {
-        const wait = failureDelays.book(place, yield* Clock.currentTimeMillis)
-        if (wait === undefined) return yield* Passwords.TooManyWaiting.of("theirs")
-        if (wait > 0) yield* hold(Effect.sleep(wait))
-        return yield* check
-      })
-      return Effect.tapError(inTurn, (error) =>
-        // Of people who are known too many wait only while they, or others of their account, send them.
-        isNoFailure(error) || (error instanceof Passwords.TooManyWaiting && isKnown)
-          ? Effect.void
-          : Effect.map(Clock.currentTimeMillis, (now) => void failureDelays.failed(place, now))
-      )
-    },
+    ): Effect.Effect<A, E | Passwords.TooManyWaiting, R> =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const limits = [[place, mostWrong]] as const
+        if (wrongPasswords.fullUntil(limits, now) !== undefined) return yield* Passwords.TooManyWaiting.of("wrong")
+        return yield* Effect.tapError(check, (error) =>
+          Effect.sync(() => isFailure(error) && wrongPasswords.take(limits, now))
+        )
+      }),
     /**
      * Runs a check of a link or a passkey. Nobody guesses one, so it is checked at once, however many others have failed: the
      * reply to a failure is what is late.
@@ -255,9 +216,9 @@ export const makeDesk = Effect.gen(function* () {
     unguessable: <A, E, R>({ client, hold }: Pick<PageRequest, "client" | "hold">, check: Effect.Effect<A, E, R>) =>
       Effect.tapError(check, (error) =>
         Effect.gen(function* () {
-          if (isNoFailure(error)) return
-          const delay = failureDelays.failed(networkOf(client), yield* Clock.currentTimeMillis)
-          if (delay > 0) yield* hold(Effect.sleep(delay))
+          if (!isFailure(error)) return
+          const wait = failures.excess(networkOf(client), mostFailures, yield* Clock.currentTimeMillis)
+          if (wait > 0) yield* hold(Effect.sleep(wait))
         })
       )
   }

@@ -224,7 +224,7 @@ export const prove = (
     yield* audited(personActor(person), act, () => writer.write(Effect.zipRight(store, proven)))
     return { form: typedIn(form) }
   })
-  return (by === "password" ? desk.guess(request, claimant, given) : desk.unguessable(request, given)).pipe(
+  return (by === "password" ? desk.guess(claimant, given) : desk.unguessable(request, given)).pipe(
     Effect.catchTags({
       NotProven: ({ problem }) => again(problem),
       PasswordReplaced: () => again("Your password was changed meanwhile."),

@@ -152,7 +152,7 @@ const byPassword = Effect.fnUntraced(function* (desk: DeskShape, request: PageRe
     }
     return yield* new NotSignedIn()
   })
-  return yield* desk.guess(request, claimant, check)
+  return yield* desk.guess(claimant, check)
 })
 
 const byPasskey = (desk: DeskShape, request: PageRequest, form: URLSearchParams, party: RelyingParty) => {

@@ -46,13 +46,13 @@ const secondLater = Effect.gen(function* () {
 test("logged requests are stored once a second, in order", function* () {
   const { note, run } = yield* RequestLog
   yield* Effect.fork(run)
-  for (let n = 1; n <= 250; n++) note(shop.account, () => request(n))
+  for (let n = 1; n <= 250; n++) note(() => request(n))
   expect(yield* stored).toBe(0)
   yield* secondLater
   while ((yield* stored) < 250) yield* inTransaction(Effect.void)
   const listed = yield* RequestLogRepo.list(yield* Reader, shop, { isRefused: false }, 3)
   expect(listed.map(({ id }) => id)).toEqual(["req_250", "req_249", "req_248"])
-  note(shop.account, () => request(251))
+  note(() => request(251))
   yield* secondLater
   while ((yield* stored) < 251) yield* inTransaction(Effect.void)
 })
@@ -61,7 +61,7 @@ test("beyond a thousand in a second the rest is counted and dropped, without bui
   const { note, run } = yield* RequestLog
   let made = 0
   for (let n = 1; n <= 1_500; n++) {
-    note(shop.account, () => {
+    note(() => {
       made++
       return request(n)
     })
@@ -70,35 +70,20 @@ test("beyond a thousand in a second the rest is counted and dropped, without bui
   yield* Effect.fork(run)
   yield* secondLater
   while ((yield* stored) < 1_000) yield* inTransaction(Effect.void)
-  note(shop.account, () => request(1_501))
+  note(() => request(1_501))
   yield* secondLater
   while ((yield* stored) < 1_001) yield* inTransaction(Effect.void)
-})
-
-test("in a second with too many, only the account with the most loses rows, its last ones", function* () {
-  const { note, run } = yield* RequestLog
-  const other = { ...shop, account: AccountId.make("other") }
-  for (let n = 1; n <= 1_500; n++) note(shop.account, () => request(n))
-  for (let n = 1; n <= 100; n++) note(other.account, () => request(n, other))
-  yield* Effect.fork(run)
-  yield* secondLater
-  while ((yield* stored) < 1_000) yield* inTransaction(Effect.void)
-  expect(yield* rows("SELECT account_id, count(*) AS n, max(at) AS last FROM requests GROUP BY 1 ORDER BY 1")).toEqual([
-    { account_id: "other", n: 100, last: 100 },
-    { account_id: "shop", n: 900, last: 900 }
-  ])
-  expect(yield* dropped).toBe(600)
 })
 
 test("while the store is full rows are dropped and counted, and not buffered", function* () {
   const { note, run } = yield* RequestLog
   yield* Effect.fork(run)
   isFull = true
-  note(shop.account, () => request(1))
+  note(() => request(1))
   yield* TestClock.adjust("1 second")
   while ((yield* dropped) !== 1) yield* Effect.yieldNow()
   isFull = false
-  note(shop.account, () => request(2))
+  note(() => request(2))
   yield* secondLater
   while ((yield* stored) < 1) yield* inTransaction(Effect.void)
   expect((yield* rows<{ id: string }>("SELECT id FROM requests")).map(({ id }) => id)).toEqual(["req_2"])

@@ -52,7 +52,7 @@ scopedTest(Workers.layer)(
     expect(yield* health).toEqual([
       { name: "descriptors", ready: false, reason: expect.stringContaining("64 of 64 file descriptors are open") }
     ])
-    yield* TestClock.adjust("2 minutes")
+    yield* TestClock.adjust("130 seconds")
     found = undefined
     expect(yield* health).toEqual([{ name: "descriptors", ready: true }])
     yield* TestClock.adjust("10 seconds")
