@@ -5,6 +5,8 @@ import { unusedSince } from "./Auth/sessions.ts"
 import * as UsageRepo from "./Auth/UsageRepo.ts"
 import { closeAccounts, levelsOf, type QuotaLevel } from "./Auth/UsageRepo.ts"
 import type { AccountId } from "./Domain/Ids.ts"
+import * as IdempotencyRepo from "./Http/IdempotencyRepo.ts"
+import { lifetime } from "./Http/idempotency.ts"
 import * as RequestLogRepo from "./Http/RequestLogRepo.ts"
 import { areUnindexed, indexMetadata } from "./Payments/metadata.ts"
 import * as QuotesRepo from "./Quotes/QuotesRepo.ts"
@@ -40,8 +42,8 @@ const mostRequests = 1_000_000
  * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without
  * deliveries, except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and
  * their transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a
- * million; beyond that, the owner with the most rows loses the oldest. Sign-in links and sessions go when they have
- * ended. It also says when an account comes close to its quota, and indexes the metadata of payments behind their
+ * million; beyond that, the owner with the most rows loses the oldest. Sign-in links, sessions
+ * and responses to repeated requests go when they have ended. It also says when an account comes close to its quota, and indexes the metadata of payments behind their
  * creation. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
@@ -104,6 +106,7 @@ export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
             yield* writer.write(RequestLogRepo.forgetOldest(owner, Math.min(left, batchSize)))
           }
         }
+        yield* repeated(IdempotencyRepo.forget(now - lifetime, batchSize))
         yield* repeated(LinksRepo.forget(now - LinksRepo.memory, batchSize))
         yield* repeated(SessionsRepo.forget(unusedSince(now), batchSize))
       }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))

@@ -8,7 +8,6 @@ import { Chains } from "./Chains.ts"
 import { Conditions } from "./Conditions/standing.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
-import { Idempotency } from "./Http/idempotency.ts"
 import { ApiListener, type KeptListener } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { Invoices } from "./Invoices.ts"
@@ -41,7 +40,6 @@ export const workers = Effect.gen(function* () {
   const prices = yield* Prices
   const keys = yield* Keys
   const limits = yield* RateLimits
-  const idempotency = yield* Idempotency
   const requestLog = yield* RequestLog
   const invoices = yield* Invoices
   const housekeeping = yield* Housekeeping
@@ -61,7 +59,6 @@ export const workers = Effect.gen(function* () {
       addresses.run,
       keys.run,
       limits.run,
-      idempotency.run,
       requestLog.run,
       invoices.run,
       housekeeping.run,

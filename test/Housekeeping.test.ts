@@ -295,7 +295,7 @@ test("quotes that no payment names and deleted endpoints go when they are old en
   expect((yield* usage)?.bytes).toBeLessThan(before - 200)
 })
 
-test("sign-in links go a day after their end, and sessions once they have ended", function* () {
+test("sign-in links go a day after their end, sessions once they have ended, and kept responses after a day", function* () {
   yield* run(
     "INSERT INTO people (id, name, role, account_id, created_at) VALUES ('per_1', 'Ann', 'admin', 'default', 0)"
   )
@@ -319,9 +319,17 @@ test("sign-in links go a day after their end, and sessions once they have ended"
       seenAt
     )
   }
+  const response = `INSERT INTO idempotent_responses (account_id, mode, route, key, body_hash, status, headers, body, created_at)
+    VALUES ('default', 'test', 'POST /', ?, NULL, 201, '{}', '', ?)`
+  for (const [key, at] of [
+    ["old", 99 * day],
+    ["new", 99 * day + 1]
+  ] as const)
+    yield* run(response, key, at)
   yield* TestClock.setTime(100 * day)
   yield* cleaning(untilRows("sessions", 1))
   const reader = yield* Reader
+  expect(yield* reader.all("SELECT key FROM idempotent_responses")).toEqual([{ key: "new" }])
   const links = yield* reader.all("SELECT CAST(hash AS TEXT) AS hash FROM sign_in_links ORDER BY hash")
   expect(links).toEqual([{ hash: "new" }, { hash: "used" }])
   expect(yield* reader.all("SELECT id FROM sessions")).toEqual([{ id: "here" }])

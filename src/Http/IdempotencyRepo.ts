@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { wellFormedJson } from "../lib/text.ts"
-import { type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { changesAll, type Db, execute, oneRow } from "../Sql.ts"
 
 /** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */
 export interface Scope extends Owner {
@@ -43,15 +43,11 @@ export const keep = ({ account, key, mode, route }: Scope, { body, hash, headers
 /** Drops the hashes of all bodies after a change of the master key: from then on any body gets the stored response. */
 export const forgetBodies = execute("UPDATE idempotent_responses SET body_hash = NULL")
 
-/** Deletes up to `limit` responses stored up to `until`, Unix milliseconds; true when there may be more. */
+/** Deletes up to `limit` responses stored up to `until`, Unix milliseconds. Whether there may be more. */
 export const forget = (until: number, limit: number) =>
-  Effect.flatMap(Tx, (tx) =>
-    Effect.map(
-      tx.all(
-        `DELETE FROM idempotent_responses WHERE rowid IN (
-           SELECT rowid FROM idempotent_responses WHERE created_at <= ? ORDER BY created_at LIMIT ?) RETURNING rowid`,
-        [until, limit]
-      ),
-      (rows) => rows.length === limit
-    )
+  changesAll(
+    `DELETE FROM idempotent_responses WHERE rowid IN (
+       SELECT rowid FROM idempotent_responses WHERE created_at <= ? ORDER BY created_at LIMIT ?)`,
+    [until],
+    limit
   )

@@ -1,17 +1,13 @@
-import { Clock, Context, Duration, Effect, Layer, Schedule } from "effect"
+import { Clock, Context, Duration, Effect, Layer } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { ApiError, invalid } from "../Domain/ApiError.ts"
 import { canonicalJson } from "../lib/Json.ts"
 import { Secrets } from "../Secrets.ts"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
-import { Workers } from "../Telemetry/Workers.ts"
+import { Reader, type StoreUnavailable, type Tx } from "../Sql.ts"
 import * as Repo from "./IdempotencyRepo.ts"
 
-/** How long a response is stored. */
-const lifetime = Duration.toMillis("24 hours")
-/** How often older responses are deleted, and how many in one commit. */
-const deleteInterval = "10 minutes"
-const deleteBatch = 500
+/** How long a response is given again. `Housekeeping` deletes it after that. */
+export const lifetime = Duration.toMillis("24 hours")
 
 /** A response that can be sent again. */
 export interface Replay {
@@ -55,8 +51,6 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
       payload: unknown,
       work: (storeReplay: StoreReplay) => Effect.Effect<Replay, E>
     ) => Effect.Effect<Replay, E | ApiError | StoreUnavailable>
-    /** The worker that deletes old responses. */
-    readonly run: Effect.Effect<never>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -64,15 +58,8 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
     Effect.gen(function* () {
       const secrets = yield* Secrets
       const reader = yield* Reader
-      const writer = yield* Writer
-      const heartbeat = (yield* Workers).worker("idempotency", deleteInterval)
       // In memory: one process serves the database, so it knows all requests in flight.
       const underWay = new Set<string>()
-
-      const deleteOld = Effect.gen(function* () {
-        const until = (yield* Clock.currentTimeMillis) - lifetime
-        yield* Effect.repeat(writer.write(Repo.forget(until, deleteBatch)), { while: (more) => more })
-      }).pipe(Effect.catchTag("StoreUnavailable", ({ message }) => Effect.logWarning(message)))
 
       const enter = (scopedKey: string) =>
         Effect.suspend(() => {
@@ -108,8 +95,7 @@ export class Idempotency extends Context.Tag("tilld/Http/Idempotency")<
               () => Effect.sync(() => underWay.delete(scopedKey))
             )
           })
-        },
-        run: Effect.zipRight(Effect.repeat(heartbeat(deleteOld), Schedule.spaced(deleteInterval)), Effect.never)
+        }
       }
     })
   )

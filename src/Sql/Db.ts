@@ -101,6 +101,10 @@ export const execute = (sql: string, params: ReadonlyArray<Param> = []): Effect.
 export const changedRows = (sql: string, params: ReadonlyArray<Param>): Effect.Effect<number, StoreUnavailable, Tx> =>
   Effect.flatMap(Tx, (tx) => Effect.map(tx.all(`${sql} RETURNING 1`, params), (rows) => rows.length))
 
+/** Whether it changes or deletes `limit` rows, the last of its parameters, and there may be more. */
+export const changesAll = (sql: string, params: ReadonlyArray<Param>, limit: number) =>
+  Effect.map(changedRows(sql, [...params, limit]), (count) => count === limit)
+
 /** Whether it changes or deletes any. */
 export const changes = (sql: string, params: ReadonlyArray<Param>) =>
   Effect.map(changedRows(sql, params), (count) => count > 0)

@@ -59,7 +59,6 @@ describe("the operator's listener", () => {
         "dispatcher",
         "expiry",
         "housekeeping",
-        "idempotency",
         "invoices",
         "keys",
         "limits",
