@@ -2,8 +2,8 @@ import { Effect, Either } from "effect"
 import { Keys } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
 import type { ApiKey, Permission } from "../Domain/ApiKey.ts"
-import type { ApiKeyId } from "../Domain/Ids.ts"
 import type { StoreUnavailable } from "../Sql.ts"
+import { LogLimit } from "../Telemetry/LogLimit.ts"
 import type { WrongAddress } from "./Keys.ts"
 
 type Refuse = (error: ApiError) => Effect.Effect<never, ApiError>
@@ -18,24 +18,17 @@ export type Authenticate = (
   refuse: Refuse
 ) => Effect.Effect<ApiKey, ApiError | StoreUnavailable>
 
-/** A key that is used from a wrong address is logged at most once in this time: it may have been stolen. */
-const logMillis = 60_000
+/** A key that is used from a wrong address is logged once a minute: it may have been stolen. */
+const wrongAddressLogs = { perKey: 1, inAll: 60 }
 
 export const makeAuthenticate: Effect.Effect<Authenticate, never, Keys> = Effect.gen(function* () {
   const keys = yield* Keys
-  const clock = yield* Effect.clock
-  // Only keys that are in the store and have a list, so it is as large as their number at most.
-  const loggedAt = new Map<ApiKeyId, number>()
+  const logs = new LogLimit(wrongAddressLogs)
 
-  const logWrongAddress = ({ address, key }: WrongAddress) =>
-    Effect.suspend(() => {
-      const now = clock.unsafeCurrentTimeMillis()
-      if (now - (loggedAt.get(key) ?? Number.NEGATIVE_INFINITY) < logMillis) return Effect.void
-      loggedAt.set(key, now)
-      return Effect.logWarning("an API key was used from an address that is not on its list").pipe(
-        Effect.annotateLogs({ key, address })
-      )
-    })
+  const logWrongAddress = ({ address, key }: WrongAddress) => {
+    const line = Effect.logWarning("an API key was used from an address that is not on its list")
+    return logs.write(key, Effect.annotateLogs(line, { key, address }))
+  }
 
   return (header, clientAddress, refuse) => {
     if (header === undefined)

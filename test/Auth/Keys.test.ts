@@ -322,7 +322,7 @@ describe("a key with a list of addresses", () => {
       yield* from("203.0.113.4")
       expect(logged).toEqual([
         { key: record.id, address: "203.0.113.1" },
-        { key: other.record.id, address: "203.0.113.3" },
+        { key: other.record.id, address: "203.0.113.3", omitted: 1 },
         { key: record.id, address: "203.0.113.4" }
       ])
     }).pipe(Effect.provide(Layer.merge(auth, Logger.replace(Logger.defaultLogger, logger))))
