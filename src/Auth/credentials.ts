@@ -2,8 +2,8 @@
 import { Clock, Data, Effect } from "effect"
 import type { AccountId, SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
-import { audited, personActor } from "../Operations/auditLog.ts"
-import { type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { auditedWrite, personActor } from "../Operations/auditLog.ts"
+import { type StoreUnavailable, Tx } from "../Sql.ts"
 import { defaultAccount } from "./Accounts.ts"
 import * as PasswordsRepo from "./PasswordsRepo.ts"
 import { mostTyped, normalText, type SaltedHash } from "./passwordHash.ts"
@@ -50,38 +50,34 @@ export interface PasswordChange {
  * Sets a person's password, and ends their other sessions: anyone who knew the old one is signed out. Gives the new secret
  * of the session.
  */
-export const setPassword = Effect.fn("credentials.setPassword")(function* (
-  person: Person,
-  { address, hashed, session, signInName }: PasswordChange
-) {
-  const writer = yield* Writer
-  const command = Effect.gen(function* () {
-    const tx = yield* Tx
-    yield* stillOpen(session)
-    const realm = realmOf(person.account)
-    const holder = yield* PasswordsRepo.bySignInName(tx, realm, signInName)
-    if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
-    yield* SessionsRepo.endAllOf(person.id, session)
-    const createdAt = yield* Clock.currentTimeMillis
-    yield* PasswordsRepo.set(realm, { ...hashed, person, signInName, createdAt })
-    return yield* renew(session)
-  })
-  const act = { act: "portal password", detail: { signInName, address } }
-  return yield* audited(personActor(person), act, () => writer.write(command))
-})
+export const setPassword = Effect.fn("credentials.setPassword")(
+  (person: Person, { address, hashed, session, signInName }: PasswordChange) => {
+    const command = Effect.gen(function* () {
+      const tx = yield* Tx
+      yield* stillOpen(session)
+      const realm = realmOf(person.account)
+      const holder = yield* PasswordsRepo.bySignInName(tx, realm, signInName)
+      if (holder !== undefined && holder.person.id !== person.id) return yield* new SignInNameTaken()
+      yield* SessionsRepo.endAllOf(person.id, session)
+      const createdAt = yield* Clock.currentTimeMillis
+      yield* PasswordsRepo.set(realm, { ...hashed, person, signInName, createdAt })
+      return yield* renew(session)
+    })
+    return auditedWrite(personActor(person), { act: "portal password", detail: { signInName, address } }, command)
+  }
+)
 
 class NothingDone extends Data.TaggedError("NothingDone") {}
 
 /** Carries out a person's act on their own credentials. `command` returns whether it had an effect: else no row. */
-export const ownAct = Effect.fn("credentials.ownAct")(function* (
-  person: Person,
-  act: string,
-  detail: Readonly<Record<string, string>>,
-  command: Effect.Effect<boolean, StoreUnavailable, Tx>
-) {
-  const writer = yield* Writer
-  const done = Effect.filterOrFail(command, Boolean, () => new NothingDone())
-  yield* audited(personActor(person), { act, detail }, () => writer.write(done)).pipe(
-    Effect.catchTag("NothingDone", () => Effect.void)
-  )
-})
+export const ownAct = Effect.fn("credentials.ownAct")(
+  (
+    person: Person,
+    act: string,
+    detail: Readonly<Record<string, string>>,
+    command: Effect.Effect<boolean, StoreUnavailable, Tx>
+  ) => {
+    const done = Effect.filterOrFail(command, Boolean, () => new NothingDone())
+    return Effect.catchTag(auditedWrite(personActor(person), { act, detail }, done), "NothingDone", () => Effect.void)
+  }
+)

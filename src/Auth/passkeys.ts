@@ -9,9 +9,9 @@ import { Clock, Data, Effect, Schema } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
-import { audited, personActor } from "../Operations/auditLog.ts"
+import { auditedWrite, personActor } from "../Operations/auditLog.ts"
 import { Settings } from "../Settings.ts"
-import { Reader, Tx, Writer } from "../Sql.ts"
+import { Reader, Tx } from "../Sql.ts"
 import * as Repo from "./PasskeysRepo.ts"
 import * as PeopleRepo from "./PeopleRepo.ts"
 import { stillOpen } from "./sessions.ts"
@@ -175,7 +175,6 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
   if (id.length > Repo.longestId || publicKey.length > Repo.longestKey) return yield* new PasskeyRefused()
   yield* take
   const { quotaBytes } = (yield* Settings).accounts
-  const writer = yield* Writer
   const command = Effect.gen(function* () {
     const tx = yield* Tx
     yield* stillOpen(session)
@@ -186,9 +185,7 @@ export const addPasskey = Effect.fn("passkeys.add")(function* (
     if (person.account !== undefined) yield* keepWithin({ account: person.account }, quotaBytes)
     yield* Repo.insert({ id, person: person.id, name, publicKey, counter, createdAt: now })
   })
-  yield* audited(personActor(person), { act: "portal passkey", detail: { id, name, address } }, () =>
-    writer.write(command)
-  )
+  yield* auditedWrite(personActor(person), { act: "portal passkey", detail: { id, name, address } }, command)
 })
 
 /** Lifetime of a challenge, milliseconds. */

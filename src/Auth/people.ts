@@ -7,7 +7,7 @@ import type { ApiKey } from "../Domain/ApiKey.ts"
 import { newPersonId, type PersonId, type SessionId } from "../Domain/Ids.ts"
 import type { AccountRole, Person } from "../Domain/Person.ts"
 import * as AuditRepo from "../Operations/AuditRepo.ts"
-import { type Actor, audited } from "../Operations/auditLog.ts"
+import { type Actor, audited, auditedWrite } from "../Operations/auditLog.ts"
 import { Settings } from "../Settings.ts"
 import { type Db, Tx, Writer } from "../Sql.ts"
 import { isExpiredOrRevoked, Keys } from "./Keys.ts"
@@ -43,7 +43,6 @@ export const invite = Effect.fn("people.invite")(function* (
   who: Pick<Person, "account" | "name" | "role">,
   { address, session }: Where
 ) {
-  const writer = yield* Writer
   const { quotaBytes } = (yield* Settings).accounts
   const person: Person = {
     ...{ ...who, id: newPersonId() },
@@ -59,7 +58,7 @@ export const invite = Effect.fn("people.invite")(function* (
     return yield* addLink(person)
   })
   const detail = { name: who.name, role: who.role, account: who.account, person: person.id, address }
-  const token = yield* audited(actor, { act: "people invite", detail }, () => writer.write(command))
+  const token = yield* auditedWrite(actor, { act: "people invite", detail }, command)
   return { person, token } satisfies Invited
 })
 
@@ -69,25 +68,18 @@ export const inviteAgain = Effect.fn("people.inviteAgain")(function* (
   person: Person,
   { address, session }: Where
 ) {
-  const writer = yield* Writer
   const act = { act: "people link", detail: { person: person.id, name: person.name, address } }
-  const command = Effect.zipRight(stillOpen(session), addLink(person))
-  const token = yield* audited(actor, act, () => writer.write(command))
+  const token = yield* auditedWrite(actor, act, Effect.zipRight(stillOpen(session), addLink(person)))
   return { person, token } satisfies Invited
 })
 
 /** @param address of the client */
-export const changeRole = Effect.fn("people.changeRole")(function* (
-  actor: Actor,
-  person: Person,
-  role: AccountRole,
-  address: string
-) {
-  const writer = yield* Writer
-  const detail = { person: person.id, name: person.name, from: person.role, to: role, address }
-  const act = { act: "people role", detail }
-  yield* audited(actor, act, () => writer.write(Repo.changeRole(person.id, role)))
-})
+export const changeRole = Effect.fn("people.changeRole")(
+  (actor: Actor, person: Person, role: AccountRole, address: string) => {
+    const detail = { person: person.id, name: person.name, from: person.role, to: role, address }
+    return auditedWrite(actor, { act: "people role", detail }, Repo.changeRole(person.id, role))
+  }
+)
 
 /** Ends a person's sessions, and removes all that signs them in: links, password, passkeys. In the caller's transaction. */
 const endAccess = Effect.fnUntraced(function* (id: PersonId, kept?: SessionId) {
@@ -101,14 +93,13 @@ const endAccess = Effect.fnUntraced(function* (id: PersonId, kept?: SessionId) {
  * Ends a person's sessions and lets them sign in no more. Nothing of how they signed in is kept: an account can have disabled
  * people without number. Enabled again they need a new link.
  */
-export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id, name }: Person) {
-  const writer = yield* Writer
+export const disable = Effect.fn("people.disable")((actor: Actor, { id, name }: Person) => {
   const command = Effect.gen(function* () {
     yield* Repo.disable(id, yield* Clock.currentTimeMillis)
     yield* endAccess(id)
     yield* NetworksRepo.forget(id)
   })
-  yield* audited(actor, { act: "people disable", detail: { person: id, name } }, () => writer.write(command))
+  return auditedWrite(actor, { act: "people disable", detail: { person: id, name } }, command)
 })
 
 /**
@@ -116,16 +107,13 @@ export const disable = Effect.fn("people.disable")(function* (actor: Actor, { id
  *
  * @param address of the client
  */
-export const enable = Effect.fn("people.enable")(function* (
-  actor: Actor,
-  { account, id, name }: Person,
-  address: string
-) {
-  const writer = yield* Writer
-  const act = { act: "people enable", detail: { person: id, name, address } }
-  const command = Effect.zipRight(roomForOne(account), Repo.disable(id, undefined))
-  yield* audited(actor, act, () => writer.write(command))
-})
+export const enable = Effect.fn("people.enable")((actor: Actor, { account, id, name }: Person, address: string) =>
+  auditedWrite(
+    actor,
+    { act: "people enable", detail: { person: id, name, address } },
+    Effect.zipRight(roomForOne(account), Repo.disable(id, undefined))
+  )
+)
 
 /** How far back `endAll` looks for what was made in a stolen session, in days: as long as a session lasts. */
 export const endsAllOf = 7

@@ -7,7 +7,7 @@ import { Clock, Data, Effect, Redacted } from "effect"
 import type { SessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { cut } from "../lib/text.ts"
-import { audited, personActor } from "../Operations/auditLog.ts"
+import { auditedWrite, personActor } from "../Operations/auditLog.ts"
 import { type Db, Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
 import { hashOf } from "./keyFormat.ts"
 import { isSecret, newSecret } from "./loginLinks.ts"
@@ -122,8 +122,6 @@ export const isFresh = ({ session }: SignedIn) =>
   Effect.map(Clock.currentTimeMillis, (now) => now - session.proofAt < freshFor)
 
 /** Ends the session. */
-export const signOut = Effect.fn("sessions.signOut")(function* ({ person, secret, session }: SignedIn) {
-  const writer = yield* Writer
-  const act = { act: "portal logout", detail: { session: session.id } }
-  yield* audited(personActor(person), act, () => writer.write(endOf(secret)))
-})
+export const signOut = Effect.fn("sessions.signOut")(({ person, secret, session }: SignedIn) =>
+  auditedWrite(personActor(person), { act: "portal logout", detail: { session: session.id } }, endOf(secret))
+)

@@ -140,3 +140,7 @@ export const audited = <A, E, R>(
     if (!isStored) yield* writer.write(store)
     return result
   })
+
+/** Carries out an act that is one command of the writer. */
+export const auditedWrite = <A, E>(actor: Actor, act: Act, command: Effect.Effect<A, E, Tx>) =>
+  Effect.flatMap(Writer, (writer) => audited(actor, act, () => writer.write(command)))

@@ -16,9 +16,9 @@ import type { Owner } from "../Domain/Account.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
-import { audited, personActor } from "../Operations/auditLog.ts"
+import { auditedWrite, personActor } from "../Operations/auditLog.ts"
 import { pageReply } from "../Pages/reply.tsx"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
+import { Reader, type StoreUnavailable, type Tx, type Writer } from "../Sql.ts"
 import { blank, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
 import { csrfTokenOf, type DeskShape } from "./Desk.ts"
@@ -218,10 +218,9 @@ export const prove = (
   const claimant = knownPerson(person, session.id)
   const given = Effect.gen(function* () {
     const store: StoreProof = yield* check(desk, signedIn, claimant, proof)
-    const writer = yield* Writer
     const proven = SessionsRepo.proven(session.id, yield* Clock.currentTimeMillis)
     const act = { act: "portal proof", detail: { session: session.id, by } }
-    yield* audited(personActor(person), act, () => writer.write(Effect.zipRight(store, proven)))
+    yield* auditedWrite(personActor(person), act, Effect.zipRight(store, proven))
     return { form: typedIn(form) }
   })
   return (by === "password" ? desk.guess(claimant, given) : desk.unguessable(request, given)).pipe(

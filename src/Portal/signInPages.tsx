@@ -15,9 +15,9 @@ import { AccountId, newSessionId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import type { HttpReply } from "../Http/HttpReply.ts"
 import type { PageRequest } from "../Http/PageHandler.ts"
-import { audited, personActor } from "../Operations/auditLog.ts"
+import { auditedWrite, personActor } from "../Operations/auditLog.ts"
 import { errorPage, pageReply, seeOther } from "../Pages/reply.tsx"
-import { Reader, type StoreUnavailable, type Tx, Writer } from "../Sql.ts"
+import { Reader, type StoreUnavailable, type Tx, type Writer } from "../Sql.ts"
 import { type FormState, TextField } from "./components/Form.tsx"
 import { Notice } from "./components/values.tsx"
 import type { DeskShape, TooManySignIns } from "./Desk.ts"
@@ -122,12 +122,9 @@ const enter = <E = never>(
   }
 ) =>
   Effect.gen(function* () {
-    const writer = yield* Writer
     const id = newSessionId()
     const act = { act: "portal login", detail: { session: id, by, address: request.client } }
-    const entering = audited(personActor(person), act, () =>
-      writer.write(begin(person, desk.visitorOf(request), id, also))
-    )
+    const entering = auditedWrite(personActor(person), act, begin(person, desk.visitorOf(request), id, also))
     // Each link signs in once, and making them is limited.
     const { secret } = yield* by === "link" ? entering : desk.admit(person, entering)
     return seeOther(next ?? "/portal", { "set-cookie": desk.cookie.set(secret) })
