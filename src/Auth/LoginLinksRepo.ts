@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { PersonId } from "../Domain/Ids.ts"
-import { changesAll, type Db, execute, oneRow } from "../Sql.ts"
+import { changes, type Db, execute, oneRow } from "../Sql.ts"
 
 /** A one-time link. Times in Unix milliseconds. */
 export interface LoginLink {
@@ -50,8 +50,8 @@ export const end = (person: PersonId, at: number) =>
 
 /** Deletes up to `limit` links that ended before `until`, Unix milliseconds. Whether there may be more. */
 export const forget = (until: number, limit: number) =>
-  changesAll(
+  changes(
     "DELETE FROM sign_in_links WHERE hash IN (SELECT hash FROM sign_in_links WHERE expires_at < ? LIMIT ?)",
-    [until],
+    [until, limit],
     limit
   )

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { PersonId, SessionId } from "../Domain/Ids.ts"
-import { allRows, changes, changesAll, type Db, execute, oneRow, Tx } from "../Sql.ts"
+import { allRows, changes, type Db, execute, oneRow, Tx } from "../Sql.ts"
 import { type PersonColumns, personColumns, withPerson } from "./PeopleRepo.ts"
 
 /** A session of the portal. Times in Unix milliseconds. */
@@ -88,4 +88,8 @@ export const makeRoom = (person: PersonId, idleSince: number, createdSince: numb
 
 /** Deletes up to `limit` that were last used before `idleSince`, Unix milliseconds. Whether there may be more. */
 export const forget = (idleSince: number, limit: number) =>
-  changesAll("DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < ? LIMIT ?)", [idleSince], limit)
+  changes(
+    "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE seen_at < ? LIMIT ?)",
+    [idleSince, limit],
+    limit
+  )

@@ -7,7 +7,7 @@ import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:c
 import { promisify } from "node:util"
 import { Context, Data, Deferred, Effect, FiberId } from "effect"
 import type { Person } from "../Domain/Person.ts"
-import { KnownFirst } from "../lib/KnownFirst.ts"
+import { KnownFirst } from "./KnownFirst.ts"
 
 /** Maximum characters of a password, and of a sign-in name before it is normalised. */
 export const mostTyped = 1_000

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import { wellFormedJson } from "../lib/text.ts"
-import { changesAll, type Db, execute, oneRow } from "../Sql.ts"
+import { changes, type Db, execute, oneRow } from "../Sql.ts"
 
 /** An `Idempotency-Key` with its scope: the same text is a different key in another account, mode or route. */
 export interface Scope extends Owner {
@@ -45,9 +45,9 @@ export const forgetBodies = execute("UPDATE idempotent_responses SET body_hash =
 
 /** Deletes up to `limit` responses stored up to `until`, Unix milliseconds. Whether there may be more. */
 export const forget = (until: number, limit: number) =>
-  changesAll(
+  changes(
     `DELETE FROM idempotent_responses WHERE rowid IN (
        SELECT rowid FROM idempotent_responses WHERE created_at <= ? ORDER BY created_at LIMIT ?)`,
-    [until],
+    [until, limit],
     limit
   )

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { Mode } from "../Domain/Chain.ts"
 import type { AccountId, ApiKeyId } from "../Domain/Ids.ts"
-import { changesAll, type Db, execute, type Param, Tx } from "../Sql.ts"
+import { changes, type Db, execute, type Param, Tx } from "../Sql.ts"
 
 /** A request to the API that a key authenticated. */
 export interface LoggedRequest {
@@ -82,9 +82,9 @@ export const byId = (db: Db, { account, mode }: Owner, id: string) =>
 
 /** Deletes up to `limit` of the oldest rows, those from before `until` (Unix milliseconds). Whether there may be more. */
 export const forget = (until: number, limit: number) =>
-  changesAll(
+  changes(
     "DELETE FROM requests WHERE at < ? AND sequence IN (SELECT sequence FROM requests ORDER BY sequence LIMIT ?)",
-    [until],
+    [until, limit],
     limit
   )
 

@@ -6,10 +6,10 @@
  * than are soon served. How much of that one address may ask for is for the proxy in front to limit.
  */
 import { Effect, Stream } from "effect"
+import { KnownFirst } from "../Auth/KnownFirst.ts"
 import { ApiError } from "../Domain/ApiError.ts"
-import { FairQueue } from "../lib/FairQueue.ts"
-import { KnownFirst } from "../lib/KnownFirst.ts"
 import { eventLoopTurn } from "../lib/waiting.ts"
+import { FairQueue } from "./FairQueue.ts"
 import type { Pieces } from "./HttpReply.ts"
 import type { Hold } from "./PageHandler.ts"
 import { partTurn } from "./parts.ts"

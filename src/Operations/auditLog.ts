@@ -5,7 +5,6 @@
 import { Clock, Effect } from "effect"
 import type { Owner } from "../Domain/Account.ts"
 import type { ApiKey } from "../Domain/ApiKey.ts"
-import type { AccountId } from "../Domain/Ids.ts"
 import type { Person } from "../Domain/Person.ts"
 import { cut } from "../lib/text.ts"
 import { alsoCommit, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
@@ -26,13 +25,10 @@ export const carryOut = <In, InJson, Out, OutJson, E, R>(
 /** Who acts. With `socket` and `direct` the user name is claimed by the command and cannot be verified. */
 export type Actor =
   | { readonly via: "socket" | "direct" | "daemon"; readonly who: string }
-  | { readonly via: "api" | "portal"; readonly who: string; readonly owner: Owner }
-  | {
-      readonly via: "portal"
-      readonly who: string
-      /** The account whose people the act is about; undefined for operators. */
-      readonly account: AccountId | undefined
-    }
+  | { readonly via: "api" | "portal"; readonly who: string; readonly owner: ActsOn }
+
+/** The account that an act is about, in a mode or for its people; none for operators. */
+type ActsOn = { readonly [Part in keyof Owner]?: Owner[Part] | undefined }
 
 /** Whether the name of the actor is only claimed. */
 export const isClaimed = (via: Repo.Via): boolean => via === "socket" || via === "direct"
@@ -40,12 +36,11 @@ export const isClaimed = (via: Repo.Via): boolean => via === "socket" || via ===
 /** A person of the portal as the audit log names them. */
 export const personName = ({ id, name }: Pick<Person, "id" | "name">): string => `${id} ${name}`
 
+/** Somebody of the portal who acts on people of an account, or on operators. */
+export const onPeople = (who: string, account: Person["account"]): Actor => ({ via: "portal", who, owner: { account } })
+
 /** A person who acts on people: signs in, invites, revokes. */
-export const personActor = (person: Person): Actor => ({
-  via: "portal",
-  who: personName(person),
-  account: person.account
-})
+export const personActor = (person: Person): Actor => onPeople(personName(person), person.account)
 
 export const keyActor = ({ account, id, mode }: ApiKey): Actor => ({ via: "api", who: id, owner: { account, mode } })
 
@@ -88,8 +83,7 @@ export const detailText = (detail: Act["detail"]): string => {
 /** Adds fields to the row of an act while it is carried out, up to the commit of the row. */
 export type Note = (detail: Act["detail"]) => void
 
-const ownerOf = (actor: Actor): Partial<Owner> =>
-  "owner" in actor ? actor.owner : "account" in actor && actor.account !== undefined ? { account: actor.account } : {}
+const ownerOf = (actor: Actor): ActsOn => ("owner" in actor ? actor.owner : {})
 
 const entryOf = (actor: Actor, { act, detail }: Act, at: number) => ({
   at,

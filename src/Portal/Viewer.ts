@@ -29,7 +29,7 @@ export interface Viewer {
   /** What every form has to send as the field `csrf`. */
   readonly csrf: string
   /** Who acts, for the audit log. Fails where the route needs a proof of identity that was not given. */
-  readonly actor: Effect.Effect<Extract<Actor, { readonly owner: Owner }>, ProofNeeded>
+  readonly actor: Effect.Effect<Actor & { readonly owner: Owner }, ProofNeeded>
   /** Id of the session. */
   readonly session: SessionId
   /** What the form before this page has done. */

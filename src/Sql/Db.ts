@@ -101,13 +101,9 @@ export const execute = (sql: string, params: ReadonlyArray<Param> = []): Effect.
 export const changedRows = (sql: string, params: ReadonlyArray<Param>): Effect.Effect<number, StoreUnavailable, Tx> =>
   Effect.flatMap(Tx, (tx) => Effect.map(tx.all(`${sql} RETURNING 1`, params), (rows) => rows.length))
 
-/** Whether it changes or deletes `limit` rows, the last of its parameters, and there may be more. */
-export const changesAll = (sql: string, params: ReadonlyArray<Param>, limit: number) =>
-  Effect.map(changedRows(sql, [...params, limit]), (count) => count === limit)
-
-/** Whether it changes or deletes any. */
-export const changes = (sql: string, params: ReadonlyArray<Param>) =>
-  Effect.map(changedRows(sql, params), (count) => count > 0)
+/** Whether it changes or deletes any, or as many as `least`. */
+export const changes = (sql: string, params: ReadonlyArray<Param>, least = 1) =>
+  Effect.map(changedRows(sql, params), (count) => count >= least)
 
 /** What is also committed, in the transaction that makes `result`. */
 export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable, Tx>

@@ -202,7 +202,7 @@ withPeople("a day after a person is disabled no table has rows of theirs", funct
   yield* TestClock.setTime(30 * day)
   for (const store of Object.values(rowsOf)) yield* store(person)
   expect(yield* left).toEqual(tables.map((table) => [table, true]))
-  yield* disable({ via: "portal", who: "Grace", account: shop }, person)
+  yield* disable({ via: "portal", who: "Grace", owner: { account: shop } }, person)
   // What housekeeping does within the hour.
   yield* TestClock.adjust(day + 60 * 60_000)
   const now = yield* Clock.currentTimeMillis

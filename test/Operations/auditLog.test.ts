@@ -147,7 +147,7 @@ it.scopedLive("rows of an account's keys and people count towards its quota, row
     yield* audited(alice, act, () => note("a"))
     expect(yield* stored).toBe(0)
     // Acts on its people have no mode.
-    yield* audited({ via: "portal", who: "per_1 Ann", account: defaultAccount }, act, () => Effect.void)
+    yield* audited({ via: "portal", who: "per_1 Ann", owner: { account: defaultAccount } }, act, () => Effect.void)
     const one = yield* stored
     yield* audited(key, act, () => Effect.void)
     for (const bytes of [one, (yield* stored) - one]) {

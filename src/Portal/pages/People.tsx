@@ -17,7 +17,7 @@ import {
 import type { Keys } from "../../Auth.ts"
 import type { Person, Role } from "../../Domain/Person.ts"
 import { must } from "../../lib/annotations.ts"
-import type { Actor } from "../../Operations/auditLog.ts"
+import { type Actor, onPeople } from "../../Operations/auditLog.ts"
 import { GivenName } from "../../Operations/inputFields.ts"
 import type { Caller } from "../../Operations/operation.ts"
 import { seeOther } from "../../Pages/reply.tsx"
@@ -110,7 +110,7 @@ const rolesOf = (viewer: Viewer): ReadonlyArray<Role> =>
   isOperator(viewer) ? ["viewer", "admin", "operator"] : ["viewer", "admin"]
 
 /** Acts on people belong to the account that they are of, not to a mode of it. */
-const actorFor = ({ actor: { who } }: Caller, account: Person["account"]): Actor => ({ via: "portal", who, account })
+const actorFor = ({ actor: { who } }: Caller, account: Person["account"]) => onPeople(who, account)
 
 interface Shown {
   readonly query?: URLSearchParams

@@ -1,5 +1,5 @@
 import { expect, it } from "@effect/vitest"
-import { FairQueue } from "../../src/lib/FairQueue.ts"
+import { FairQueue } from "../../src/Http/FairQueue.ts"
 
 const filled = (...owners: ReadonlyArray<string>) => {
   const queue = new FairQueue<string>()

@@ -1,6 +1,6 @@
 import { expect, it } from "@effect/vitest"
 import * as fc from "fast-check"
-import { KnownFirst } from "../../src/lib/KnownFirst.ts"
+import { KnownFirst } from "../../src/Auth/KnownFirst.ts"
 
 const drained = <A>(queue: KnownFirst<A>) => Array.from({ length: queue.size }, () => queue.next())
 
