@@ -44,11 +44,10 @@ export const unused = (): Usage => ({ minute: { start: 0, count: 0 }, hour: { st
 export const isForgotten = ({ hour, minute }: Usage, now: number): boolean =>
   isOver(hour, hourMillis, now) && isOver(minute, minuteMillis, now)
 
-/** The window of a limit, begun again where it is over. */
-const windowOf = (of: Limited["of"], window: Length, counted: Window, limit: number, now: number) => {
-  const length = window === "minute" ? minuteMillis : hourMillis
-  if (isOver(counted, length, now)) Object.assign(counted, { start: now, count: 0 })
-  return { of, window, counted, limit, resetAt: counted.start + length }
+const renew = (window: Window, length: number, now: number): void => {
+  if (!isOver(window, length, now)) return
+  window.start = now
+  window.count = 0
 }
 
 const tighter = (one: Allowance, next: Allowance): Allowance => {
@@ -56,22 +55,37 @@ const tighter = (one: Allowance, next: Allowance): Allowance => {
   return (both ? one.resetAt >= next.resetAt : one.remaining <= next.remaining) ? one : next
 }
 
+const left = (limit: number, { count }: Window): number => Math.max(0, limit - count)
+
+const tightest = ({ limits: { perHour, perMinute }, of, usage: { hour, minute } }: Limited): Allowance =>
+  tighter(
+    {
+      of,
+      window: "minute",
+      limit: perMinute,
+      remaining: left(perMinute, minute),
+      resetAt: minute.start + minuteMillis
+    },
+    { of, window: "hour", limit: perHour, remaining: left(perHour, hour), resetAt: hour.start + hourMillis }
+  )
+
 /**
  * Counts a request at `now`, Unix milliseconds, for its key and the key's account, unless one of the windows is full: refused
  * requests are not counted. Returns the tightest window: the one with the fewest requests left or, of several full ones, the
  * one that ends last.
  */
 export const spend = (limited: ReadonlyArray<Limited>, now: number): Allowance & { readonly allowed: boolean } => {
-  const windows = limited.flatMap(({ limits, of, usage }) => [
-    windowOf(of, "minute", usage.minute, limits.perMinute, now),
-    windowOf(of, "hour", usage.hour, limits.perHour, now)
-  ])
-  const allowed = windows.every(({ counted, limit }) => counted.count < limit)
-  if (allowed) for (const { counted } of windows) counted.count++
-  const allowances = windows.map(
-    ({ counted, ...window }): Allowance => ({ ...window, remaining: Math.max(0, window.limit - counted.count) })
-  )
-  return { ...allowances.reduce(tighter), allowed }
+  let allowed = true
+  for (const { limits, usage } of limited) {
+    renew(usage.minute, minuteMillis, now)
+    renew(usage.hour, hourMillis, now)
+    allowed &&= usage.minute.count < limits.perMinute && usage.hour.count < limits.perHour
+  }
+  for (const { hour, minute } of allowed ? limited.map(({ usage }) => usage) : []) {
+    minute.count += 1
+    hour.count += 1
+  }
+  return { ...limited.map(tightest).reduce(tighter), allowed }
 }
 
 /** An account's rate limit in limits of one key: a shop with several keys never has ten of them at full speed. */
