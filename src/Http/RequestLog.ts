@@ -43,7 +43,14 @@ export const loggedRequest = (
   { at, id, key, method, path, seconds, sent }: AnsweredRequest,
   reply: HttpReply
 ): Repo.LoggedRequest => ({
-  ...{ id, at, account: key.account, mode: key.mode, key: key.id, method, path, status: reply.status },
+  id,
+  at,
+  account: key.account,
+  mode: key.mode,
+  key: key.id,
+  method,
+  path,
+  status: reply.status,
   durationMicros: Math.round(seconds * 1e6),
   ...errorIn(reply),
   request: sent === undefined ? null : sent.redact(sent.payload, reply.status < 400)
