@@ -1,4 +1,4 @@
-import { expect } from "@effect/vitest"
+import { expect, it } from "@effect/vitest"
 import { DateTime, Deferred, Duration, Effect, Redacted, TestClock } from "effect"
 import { Webhook } from "standardwebhooks"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
@@ -9,11 +9,23 @@ import type { DeliveryRequest } from "../../src/Webhooks/transport/DeliveryClien
 import { Webhooks } from "../../src/Webhooks.ts"
 import { clockTest } from "../lib/scopedTest.ts"
 import { rows } from "../lib/store.ts"
-import { deliveries, dispatching, merchant, neighbour, newPayment, publish, untilRecorded } from "../lib/webhooks.ts"
+import {
+  attempts,
+  deliveries,
+  dispatching,
+  merchant,
+  neighbour,
+  newPayment,
+  publish,
+  untilRecorded
+} from "../lib/webhooks.ts"
 import {
   a,
   b,
   changeEndpoint,
+  hangs,
+  ok,
+  publishMany,
   refused,
   register,
   removeEndpoint,
@@ -203,8 +215,66 @@ clockTest(
   }
 )
 
+sendingTest(
+  "what an endpoint that is deleted has under way is not sent to the payment's own URL beside it, but after it",
+  { [a]: hangs },
+  function* (client) {
+    const { id } = yield* register(a)
+    const payment = yield* newPayment(a)
+    yield* publish(payment, "pending")
+    yield* publish(payment, "detecting")
+    yield* client.until(1, a)
+    yield* removeEndpoint(id)
+    yield* publish(yield* newPayment(b), "pending")
+    yield* untilRecorded(1)
+    expect(client.to(a)).toBe(1)
+    yield* TestClock.adjust("30 seconds")
+    // The event behind it.
+    yield* client.until(2, a)
+    yield* TestClock.adjust("30 seconds")
+    yield* untilRecorded(3)
+    yield* TestClock.adjust("30 seconds")
+    yield* client.until(3, a)
+    yield* TestClock.adjust("30 seconds")
+    yield* untilRecorded(4)
+    expect(yield* attempts).toMatchObject([
+      { delivery: 1, number: 1, started_at: 0 },
+      { delivery: 3, number: 1, started_at: 0 },
+      { delivery: 2, number: 1, started_at: 30_000 },
+      { delivery: 1, number: 2, started_at: 90_000 }
+    ])
+  }
+)
+
+it.scoped("what was read ahead of an endpoint that is deleted goes to the payment's own URL only", () => {
+  const answers = [ok, Effect.delay(refused, "10 seconds"), hangs, refused]
+  // With so many under way ended attempts are gathered.
+  const busy = Array.from({ length: 8 }, (_, i) => `https://busy${i}.example/`)
+  const hanging = Object.fromEntries(busy.map((url) => [url, hangs]))
+  const client = scripted({ ...hanging, [a]: Effect.suspend(() => answers.shift() ?? ok) })
+  return dispatching({ ...client, webhooks: { concurrencyPerEndpoint: 2 } }, function* () {
+    const { id } = yield* register(a, ["payment.confirmed"])
+    yield* publishMany(1, a)
+    yield* untilRecorded(1)
+    for (const url of busy) yield* publishMany(1, url)
+    yield* client.until(8, ...busy)
+    for (let i = 0; i < 3; i++) yield* publish(yield* newPayment(a), "pending", 1_000)
+    yield* TestClock.adjust("1 second")
+    // Its two slots are taken, and one delivery is next.
+    yield* client.until(3, a)
+    yield* removeEndpoint(id)
+    yield* client.until(4, a)
+    yield* TestClock.adjust("10 seconds")
+    yield* TestClock.adjust("1 second")
+    yield* untilRecorded(3)
+    yield* publishMany(1, b)
+    yield* client.until(1, b)
+    expect(client.to(a)).toBe(4)
+  })
+})
+
 storeTest("new kinds of events count from the change on", function* () {
-  const { id } = yield* register(a, ["payment.created"])
+  const { id } = yield* register(a, ["payment.confirmed"])
   const payment = yield* newPayment()
   yield* publish(payment, "detecting")
   yield* changeEndpoint(id, { events: ["payment.detecting", "payment.confirmed"] })

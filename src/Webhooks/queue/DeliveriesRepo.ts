@@ -146,8 +146,8 @@ const toDue = ({ automaticRedelivery, endpointUrl, id, plugin, redelivery, ...ro
   isOfPlugin: plugin === 1
 })
 
-/** The delivery; undefined when it has no attempt ahead because it was cancelled meanwhile. */
-export const dueDelivery = (db: Db, sequence: number) =>
+/** The delivery to a target; undefined when nothing is due there of it, because it was cancelled or moved meanwhile. */
+export const dueDelivery = (db: Db, target: string, sequence: number, now: number) =>
   Effect.map(
     oneRow<DueRow>(
       db,
@@ -155,8 +155,8 @@ export const dueDelivery = (db: Db, sequence: number) =>
          p.url AS endpointUrl, e.body, d.status, d.attempts, d.redelivery,
          d.plugin, p.plugin ->> 'automaticRedelivery' AS automaticRedelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
-       WHERE d.sequence = ? AND d.next_attempt_at IS NOT NULL`,
-      [sequence]
+       WHERE d.sequence = ? AND d.target = ? AND d.next_attempt_at <= ?`,
+      [sequence, target, now]
     ),
     (row) => row && toDue(row)
   )

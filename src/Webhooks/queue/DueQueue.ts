@@ -159,8 +159,10 @@ export class DueQueue {
   #beginIn(lane: Lane, now: number) {
     return Effect.gen(this, function* () {
       if (lane.waiting.length === 0) yield* this.#read(lane, now)
-      const sequence = lane.waiting.shift()
-      const delivery = sequence === undefined ? undefined : yield* DeliveriesRepo.dueDelivery(this.#reader, sequence)
+      const [sequence] = lane.waiting
+      if (sequence === undefined) return
+      const delivery = yield* DeliveriesRepo.dueDelivery(this.#reader, lane.target, sequence, now)
+      lane.waiting.shift()
       if (delivery !== undefined) this.#begun.push(this.#slots.begin(lane, delivery))
     })
   }
@@ -168,18 +170,21 @@ export class DueQueue {
   /** Reads what is due of a target: scheduled attempts, else one redelivery, so that no number of these delays a new event. */
   #read(lane: Lane, now: number) {
     return Effect.gen(this, function* () {
-      const limit = lane.taken.size + readAhead
+      const { taken } = lane.account
+      const limit = lane.taken + readAhead
       let nextAt = never
+      let isTaken = false
       for (const isRedelivery of [false, true]) {
         const places = yield* LanesRepo.head(this.#reader, lane.target, isRedelivery, limit)
-        const others = places.filter(({ sequence }) => !lane.taken.has(sequence))
+        const others = places.filter(({ sequence }) => !taken.has(sequence))
+        isTaken ||= others.length < places.length
         const due = others.filter(({ nextAttemptAt }) => nextAttemptAt <= now)
         lane.waiting = due.slice(0, isRedelivery ? 1 : readAhead).map(({ sequence }) => sequence)
         if (due.length > 0) return
         nextAt = Math.min(nextAt, others[0]?.nextAttemptAt ?? never)
       }
       lane.nextAt = nextAt
-      if (lane.taken.size === 0) this.#ended.push({ lane })
+      if (!isTaken) this.#ended.push({ lane })
     })
   }
 }

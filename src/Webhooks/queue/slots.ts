@@ -42,8 +42,8 @@ export class Lane {
   slow: boolean
   /** Attempts under way. */
   running = 0
-  /** Deliveries whose attempt is under way, or not stored yet: the store lists them as due. */
-  readonly taken = new Set<number>()
+  /** Attempts under way, or not stored yet. */
+  taken = 0
   /** Others that were due when the store was read, in the order of their attempts. */
   waiting: Array<number> = []
   /** When something else of it is due, in Unix milliseconds. */
@@ -71,6 +71,11 @@ export interface Slot {
 class Account {
   readonly name: string
   readonly lanes = new Map<string, Lane>()
+  /**
+   * Deliveries whose attempt is under way, or not stored yet: the store lists them as due. Not by lane: a delivery of an
+   * endpoint that is deleted meanwhile gets into the lane of its payment's own URL.
+   */
+  readonly taken = new Set<number>()
   readonly healthy = new Set<string>()
   readonly running = { slow: 0, probation: 0, healthy: 0 }
   /** When each slot that is reserved after its attempt is free again, in Unix milliseconds, in this order. */
@@ -178,7 +183,8 @@ export class Slots {
   begin(lane: Lane, delivery: DueDelivery): Slot {
     const { account } = lane
     const standing = account.standingOf(lane)
-    lane.taken.add(delivery.sequence)
+    account.taken.add(delivery.sequence)
+    lane.taken++
     lane.running++
     account.running[standing]++
     this.running++
@@ -206,12 +212,16 @@ export class Slots {
 
   /** A delivery's attempt is stored, or a target's place in the store's order is corrected. */
   stored(lane: Lane, sequence?: number): void {
-    const { account, taken, target } = lane
-    if (sequence !== undefined) taken.delete(sequence)
+    const { account } = lane
+    if (sequence !== undefined) {
+      account.taken.delete(sequence)
+      lane.taken--
+    }
     lane.nextAt = 0
     account.exhausted = 0
     account.due = undefined
-    if (taken.size === 0) account.lanes.delete(target)
+    // Also those whose deliveries were taken in another lane: they are read again.
+    for (const [target, { taken }] of account.lanes) if (taken === 0) account.lanes.delete(target)
   }
 
   /** Frees reserved slots whose time is over, and all where the clock was set back; forgets accounts with nothing left. */
