@@ -202,6 +202,15 @@ describe("accounts", () => {
     expect([begun(), slots.next()]).toEqual([[], undefined])
   })
 
+  it("have the slots back that new connections reserved, once the clock is set back", () => {
+    const { add, slots, takeAll } = queueOf({ concurrency: 2, perLane: 2 })
+    add(["a"], 30)
+    for (let i = 0; i < 3; i++) for (const slot of takeAll()) slots.ended(slot, false, 100_000)
+    expect(takeAll()).toEqual([])
+    slots.release(99_000)
+    expect(takeAll()).toHaveLength(2)
+  })
+
   it("are asked again at the end of an attempt of theirs", () => {
     const { add, slots, takeAll } = queueOf({ concurrency: 2, perLane: 1 })
     add(["hangs 1", "hangs 2"], 1)
