@@ -10,7 +10,7 @@ import { TestApi, testApp } from "../lib/api.ts"
 import { clockTest, liveTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 import { acceptedSockets, dial } from "../lib/socket.ts"
-import { answered, anyPort, connected, empty, get, lastError, saying, tell, untilClosed } from "./serving.ts"
+import { answered, anyPort, connected, empty, get, lastError, saying, statuses, tell, untilClosed } from "./serving.ts"
 
 /** Collects garbage; then bytes of the heap and of what it refers to. */
 const memory = () => {
@@ -159,6 +159,17 @@ describe("a body that does not end", () => {
     yield* other.received(/"\}$/)
     other.write(`${half}${"x".repeat(500)}`)
     yield* other.received(/"\}HTTP[\s\S]*"\}$/)
+  })
+
+  liveTest("gives back all the room that it took, piece by piece", function* () {
+    const address = yield* serveHttp(tell, anyPort, { bodies: 40 * 1024 })
+    for (let i = 0; i < 5; i++) {
+      const client = yield* saying(
+        dial(address),
+        `${inChunks}3e8\r\n${"x".repeat(1000)}\r\n64\r\n${"x".repeat(100)}\r\n0\r\n\r\n`
+      )
+      expect(statuses(yield* client.received(/\}$/))).toEqual([200])
+    }
   })
 
   it.scopedLive.each([

@@ -13,7 +13,8 @@ interface Modelled {
 
 const steps = fc.array(
   fc.tuple(fc.constantFrom("admit", "admit", "heard", "began", "began", "held", "ended", "closed"), fc.nat(99)),
-  { maxLength: 200 }
+  // By default no array has more than a dozen, and they would hardly fill the table.
+  { maxLength: 200, size: "max" }
 )
 
 /** All within the limit; undefined where none was admitted. */
@@ -89,6 +90,18 @@ describe("connections", () => {
     expect(fresh.every(isOpen)).toBe(true)
     opened(connections, 5)
     expect(fresh.findIndex(isOpen)).toBe(4)
+  })
+
+  it("that are new are closed where all others are worked on, also when they are few", () => {
+    const connections = new Connections(80)
+    for (let i = 0; i < 75; i++) {
+      const one = admitted(connections)
+      one.busy = 1
+      connections.place(one)
+    }
+    const [first] = Array.from({ length: 5 }, () => admitted(connections))
+    admitted(connections)
+    expect(first && isOpen(first)).toBe(false)
   })
 
   it("whose request is held back may be replaced, also when its body has arrived meanwhile", () => {

@@ -6,7 +6,7 @@ import { Patience } from "../../src/Telemetry/patience.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { clockTest, liveTest, liveTestOn } from "../lib/scopedTest.ts"
 import { dial } from "../lib/socket.ts"
-import { answered, anyPort, connected, empty, get, lastError, saying, tell } from "./serving.ts"
+import { answered, anyPort, connected, empty, get, lastError, saying, statuses, tell } from "./serving.ts"
 
 describe("request bodies", () => {
   liveTest("whose Content-Length is over the limit are refused unread, and the connection stays open", function* () {
@@ -228,3 +228,23 @@ clockTest(
     yield* Fiber.join(closing)
   }
 )
+
+clockTest("a stream that would begin at a reload is not begun: its client is told to ask again", function* () {
+  const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const kept: KeptListener = { isReloading: false }
+  const former = yield* Scope.make()
+  const respond: Respond = () =>
+    Deferred.succeed(begun, undefined).pipe(
+      Effect.zipRight(Deferred.await(go)),
+      Effect.as({ status: 200, headers: {}, text: "", rest: Stream.never })
+    )
+  const address = yield* Scope.extend(serveHttp(respond, anyPort, {}, kept), former)
+  const client = yield* saying(dial(address), get("/"))
+  yield* Deferred.await(begun)
+  kept.isReloading = true
+  const ending = yield* Effect.fork(Scope.close(former, Exit.void))
+  yield* TestClock.adjust("1 second")
+  yield* Deferred.succeed(go, undefined)
+  expect(statuses(yield* client.received(/^HTTP\/1.1 \d+ /))).toEqual([503])
+  yield* Fiber.join(ending)
+})

@@ -155,6 +155,23 @@ describe("a delayed request", () => {
     expect(yield* first.closed).toBe("")
   })
 
+  liveTest("keeps its connection once it is worked on, and a new one is refused", function* () {
+    const [begun, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const respond: Respond = (_request, _body, _id, hold = (wait) => wait) =>
+      hold(eventLoopTurn).pipe(
+        Effect.zipRight(Deferred.succeed(begun, undefined)),
+        Effect.zipRight(Deferred.await(go)),
+        Effect.as({ status: 200, headers: {}, text: "{}" })
+      )
+    const address = yield* serveHttp(respond, anyPort, { total: 1 })
+    const first = yield* saying(dial(address), get("/"))
+    yield* Deferred.await(begun)
+    const second = yield* dial(address)
+    expect(yield* Effect.raceFirst(second.closed, first.closed)).toMatch(/^HTTP\/1.1 503 /)
+    yield* Deferred.succeed(go, undefined)
+    yield* first.received(/^HTTP\/1.1 200 /)
+  })
+
   liveTest("is the last on its connection: later requests there are not read", function* () {
     let asked = 0
     const client = yield* connected(
