@@ -140,6 +140,18 @@ it.scoped(
   }
 )
 
+clockTest("a stop gives attempts under way five seconds, and stores what has ended by then", function* () {
+  const client = scripted({ [a]: Effect.delay(ok, "4 seconds") })
+  yield* Effect.gen(function* () {
+    yield* register(a)
+    yield* publishMany(1)
+    const worker = yield* Effect.fork(Effect.flatMap(Dispatcher, (dispatcher) => dispatcher.run))
+    yield* client.until(1, a)
+    yield* stopped(worker)
+    expect(yield* deliveries).toMatchObject([{ status: "delivered", attempts: 1 }])
+  }).pipe(Effect.provide(webhooksOn(yield* temporaryDatabase, client.layer)))
+})
+
 clockTest(
   "an attempt that a stop cuts off does not count, and the next start sends the same id and bytes",
   function* () {
