@@ -36,7 +36,7 @@ const search = (stored: ReadonlyArray<BlockRef>, chain: ReadonlyMap<number, stri
 }
 
 it("the search finds exactly the newest stored block that is still on the chain", () => {
-  const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 5000 }), { minLength: 1, maxLength: 600 })
+  const numbers = fc.uniqueArray(fc.integer({ min: 0, max: 5000 }), { minLength: 1, maxLength: 600, size: "max" })
   void fc.assert(
     fc.property(numbers, fc.integer({ min: -1, max: 5001 }), (kept, fork) => {
       const stored = kept.sort((a, b) => b - a).map((number) => block(number, "old"))
