@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { ShownExceptions } from "../Domain/Event.ts"
 import type { PaymentId } from "../Domain/Ids.ts"
 import type { ShownReceipt } from "../Domain/Receipt.ts"
-import { allRows, type Db } from "../Sql.ts"
+import { allRows, type Db, oneValue } from "../Sql.ts"
 import { firstOfPayment, shownInAnswers } from "./ExceptionsRepo.ts"
 import { ofPayment } from "./RefundsRepo.ts"
 
@@ -22,8 +22,20 @@ const receiptsOf = (db: Db, payment: PaymentId, limit: number) =>
     (rows) => rows.toReversed()
   )
 
+const none: Required<ShownExceptions> = { exceptions: [], more: false, receipts: [], refunds: [] }
+
+/** Whether anything of a payment may be shown: of most that are read nothing has come, and one look costs less than three. */
+const hasAny = (db: Db, payment: PaymentId) =>
+  oneValue<number>(
+    db,
+    `SELECT EXISTS (SELECT 1 FROM receipts WHERE payment_id = ? AND listed IS NOT NULL AND canonical = 1)
+       OR EXISTS (SELECT 1 FROM exceptions WHERE payment_id = ?) OR EXISTS (SELECT 1 FROM refunds WHERE payment_id = ?)`,
+    [payment, payment, payment]
+  )
+
 /** At most `limit` of each, and whether there are more exceptions. */
 export const shownMoney = Effect.fnUntraced(function* (db: Db, payment: PaymentId, limit = shownInAnswers) {
+  if ((yield* hasAny(db, payment)) !== 1) return none
   const exceptions = yield* firstOfPayment(db, payment, limit)
   const receipts = yield* receiptsOf(db, payment, limit)
   const refunds = yield* ofPayment(db, payment)
