@@ -137,7 +137,11 @@ export class DueQueue {
   #begin(now: number) {
     return Effect.gen(this, function* () {
       for (let account = this.#slots.next(); account !== undefined; account = this.#slots.next()) {
-        account.due ??= yield* this.#dueOf(account, now)
+        const slots = account.count + this.#slots.free(account)
+        if (account.due === undefined || account.dueFor < slots) {
+          account.due = yield* this.#dueOf(account, now)
+          account.dueFor = slots
+        }
         const lane = this.#slots.choose(account, now)
         if (lane !== undefined) yield* this.#beginIn(lane, now)
       }

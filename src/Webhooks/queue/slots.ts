@@ -84,6 +84,8 @@ class Account {
   exhausted = 0
   /** What was due when the store was read, the target that has waited longest first. */
   due: ReadonlyArray<DueLane> | undefined
+  /** Slots that it could have by then: with more of them there may be other targets to read. */
+  dueFor = 0
 
   constructor(name: string) {
     this.name = name

@@ -5,7 +5,7 @@ import type { Attempt } from "../../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { DueQueue } from "../../../src/Webhooks/queue/DueQueue.ts"
 import type { Slot, SlotLimits } from "../../../src/Webhooks/queue/slots.ts"
 import { execute, rows } from "../../lib/store.ts"
-import { newPayment, publish } from "../../lib/webhooks.ts"
+import { neighbour, newPayment, publish } from "../../lib/webhooks.ts"
 import { a, b, c, minute, publishMany, storeTest } from "../endpoints.ts"
 
 const queueOf = (limits: SlotLimits, reader?: Db) =>
@@ -66,4 +66,26 @@ storeTest("the next step is at the earliest retry of those that one commit store
   queue.end(first, failed(first, 1))
   queue.end(second, failed(second, 2))
   expect((yield* queue.step).nextAt).toBe(minute)
+})
+
+storeTest("slots that another account gives back are for targets that were beyond an account's own", function* () {
+  const queue = yield* queueOf({ concurrency: 4, perLane: 1 })
+  const busy = Array.from({ length: 4 }, (_, i) => `https://busy${i}.example/`)
+  const answered = Effect.gen(function* () {
+    const { slots } = yield* queue.step
+    for (const slot of slots) queue.end(slot, { ...failed(slot, 1), status: 200 })
+    return slots.length
+  })
+  for (const url of busy) yield* publishMany(1, url, neighbour)
+  yield* Effect.repeat(answered, { until: (count) => count === 0 })
+  for (const url of busy) yield* publishMany(1, url, neighbour)
+  queue.wake()
+  const theirs = (yield* queue.step).slots
+  expect(theirs).toHaveLength(4)
+  for (const url of [a, b, c]) yield* publishMany(1, url)
+  queue.wake()
+  expect(urlsOf((yield* queue.step).slots)).toEqual([a])
+  for (const slot of theirs) queue.end(slot, { ...failed(slot, 1), status: 200 })
+  // Half of the slots are for targets that have not answered yet.
+  expect(urlsOf((yield* queue.step).slots)).toEqual([b])
 })
