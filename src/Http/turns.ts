@@ -22,6 +22,8 @@ export const overloaded = new ApiError({
 
 /** Most requests that wait, of people who are signed in and of strangers each. */
 const capacity = 256
+/** How long others wait for their refusal: clients that ask again at once would take the loop's turns with refusals alone. */
+const refusalWait = "5 seconds"
 /** This many do not wait for long: their connections do not count as waiting. */
 const soon = 32
 
@@ -96,7 +98,8 @@ export const makeTurns = (): Turns => {
           return work
         }
         const turn = waiting.size < soon ? turnOf(isKnown) : hold(turnOf(isKnown))
-        return Effect.flatMap(turn, (hasCome) => (hasCome ? work : refused))
+        const late = Effect.zipRight(hold(Effect.sleep(refusalWait)), refused)
+        return Effect.flatMap(turn, (hasCome) => (hasCome ? work : late))
       }).pipe(Effect.locally(partTurn, part)),
     ofAccount: (account) => {
       const now = performance.now()
