@@ -139,9 +139,8 @@ const launch = (
 const kill = (child: ChildProcess, { detached = false }: AnvilOptions) =>
   Effect.async<void>((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
-    // Not its "exit": the shell's comes before the chain's, which has the same pipes and still has its port.
+    // Not at the shell's "exit": the chain has its pipes, and its port. And SIGTERM does not reach a stopped process.
     child.once("close", () => resume(Effect.void))
-    // There is nothing to save, and a stopped process (SIGSTOP) does not receive SIGTERM.
     process.kill(detached ? -child.pid : child.pid, "SIGKILL")
   })
 

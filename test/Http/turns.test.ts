@@ -94,9 +94,7 @@ describe("a request without a key", () => {
       expect([yield* Fiber.poll(payer), held()]).toEqual([Option.none(), 44 + 1])
       yield* TestClock.adjust("5 seconds")
       expect(yield* Fiber.join(payer)).toBe("refused")
-      expect([...(yield* Fiber.join(flood))].map((answer) => answer === "refused")).toEqual(
-        Array.from({ length: 300 }, (_, n) => n >= 256)
-      )
+      expect((yield* Fiber.join(flood)).lastIndexOf("run")).toBe(255)
       yield* ask("second")
       const more = yield* asks("flood", 300)
       yield* Effect.yieldNow()

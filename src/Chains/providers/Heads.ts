@@ -1,8 +1,9 @@
 import { Clock, Duration, Effect } from "effect"
 import type { BlockRef } from "../../Domain/Receipt.ts"
 import { type BlockHeader, findHeader, getHead, sendBatch } from "../rpc/methods.ts"
-import { inconsistent, RpcError } from "../rpc/RpcError.ts"
+import { inconsistent } from "../rpc/RpcError.ts"
 import type { Provider, Providers } from "./Providers.ts"
+import { behind } from "./providerHealth.ts"
 
 /** A newest block older than this is late, and a provider whose newest block is that much older than another's. */
 const lateAfter = Duration.toMillis("2 minutes")
@@ -16,9 +17,6 @@ const usualLag = 1
 const farAhead = 1_000
 /** A head that has not moved for this long is stalled. */
 const stillAfter = Duration.toMillis("1 minute")
-
-const behind = ({ client: { host } }: Provider, detail: string) =>
-  new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
 
 /**
  * The heads of one network's providers, each compared with another one: whether a head is implausibly high, stalled, or

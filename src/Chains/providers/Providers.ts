@@ -13,7 +13,7 @@ import { type CallResult, makeClient, type Rpc, type RpcClient, type RpcRequest 
 import { RpcError, type RpcReason } from "../rpc/RpcError.ts"
 import { BlockRange } from "./BlockRange.ts"
 import { checkIdentity, corroborateGenesis, type GenesisConsensus, WrongChain } from "./chainIdentity.ts"
-import { type Provider, type ProviderHealth, ProviderSlot } from "./providerHealth.ts"
+import { behind, type Provider, type ProviderHealth, ProviderSlot } from "./providerHealth.ts"
 
 export type { Provider } from "./providerHealth.ts"
 
@@ -79,10 +79,7 @@ export interface Providers {
   readonly aloneSince: (now: number) => number | undefined
   /** When `current` may succeed: `now`, or later while none can be used. */
   readonly nextTry: (now: number) => number
-  /**
-   * Asks each that does not serve which chain it is on and for its head, so that what is wrong with one is known before it is
-   * needed. It shows in `health` and in the log, and decides nothing: a single head proves nothing.
-   */
+  /** Asks each that does not serve for its chain id and head, so that `health` and the log tell what is wrong before that. */
   readonly look: Effect.Effect<void>
   /** The health of each provider, in the order of `rpc_urls`. */
   readonly health: (now: number) => ReadonlyArray<ProviderHealth>
@@ -244,22 +241,22 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
     return yield* corroborateGenesis(network, chain, clients, serving.index, askedSince)
   })
 
-  const lookAt = ({ provider: { client } }: ProviderSlot, newest: BlockHeader) =>
+  const lookAt = ({ provider }: ProviderSlot, newest: BlockHeader) =>
     Effect.gen(function* () {
-      const [found, head] = yield* sendBatch(client, [getChainId, getHead])
-      const { host } = client
+      const [found, head] = yield* sendBatch(provider.client, [getChainId, getHead])
+      const { host } = provider.client
       if (found !== chain.chainId) return yield* new WrongChain({ network, host, expected: chain.chainId, found })
       const blocks = newest.number - head.number
       if (blocks <= usualLag.blocks || newest.time - head.time < usualLag.seconds) return
-      const detail = `its head is ${head.number}, ${blocks} blocks behind the serving provider's`
-      return yield* new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
+      return yield* behind(provider, `its head is ${head.number}, ${blocks} blocks behind the serving provider's`)
     })
 
   const look: Providers["look"] = Effect.gen(function* () {
     const before = yield* Clock.currentTimeMillis
-    const others = othersThan(serving.provider).filter((slot) => !slot.isCoolingDown(before))
-    // The serving one first: what the others have is at least as new.
-    const lookAll = Effect.flatMap(sendBatch(serving.provider.client, [getHead]), ([head]) =>
+    const { provider } = serving
+    const others = othersThan(provider).filter((slot) => !slot.isCoolingDown(before))
+    // The serving one first: what the others have is at least as new. Its failure counts as at any other call.
+    const lookAll = Effect.flatMap(sendBatch(provider.client, [getHead]), ([head]) =>
       Effect.forEach(
         others,
         (slot) =>
@@ -269,7 +266,7 @@ export const makeProviders = Effect.fn("Providers.make")(function* (
         { concurrency: "unbounded" }
       )
     )
-    if (others.length > 0) yield* Effect.ignore(lookAll)
+    if (others.length > 0) yield* Effect.catchAll(lookAll, (error) => failed(provider, error))
     const now = yield* Clock.currentTimeMillis
     for (const slot of slots) yield* slot.logChange(slot.health(slot === serving, now))
   })

@@ -44,6 +44,10 @@ export interface Provider {
   readonly index: number
 }
 
+/** The error of a provider whose head is lower than it should be. */
+export const behind = ({ client: { host } }: Provider, detail: string): RpcError =>
+  new RpcError({ host, method: "eth_getBlockByNumber", reason: "behind", detail })
+
 /** The health of a provider, as /readyz shows it. */
 export interface ProviderHealth {
   readonly host: string

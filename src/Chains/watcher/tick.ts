@@ -16,7 +16,7 @@ import type { Settlement } from "../ledger/SettlementTag.ts"
 import * as Watched from "../ledger/WatchedAddressesRepo.ts"
 import { rangeErrors } from "../providers/BlockRange.ts"
 import type { Provider } from "../providers/Providers.ts"
-import { isAnswer } from "../providers/providerHealth.ts"
+import { behind, isAnswer } from "../providers/providerHealth.ts"
 import { type BlockHeader, findHeader, getChainId, getHead, getHeader, sendBatch } from "../rpc/methods.ts"
 import type { RpcClient } from "../rpc/Rpc.ts"
 import { inconsistent, RpcError } from "../rpc/RpcError.ts"
@@ -379,8 +379,7 @@ export const tick = Effect.fn("Watcher.tick")(function* (watch: WatchContext, pr
     }
     if (isBelow) {
       // The node still syncs, or a balancer picked another one. A reorg counts once its branch is as long.
-      const detail = `its head is ${head.number}, and ${number}, which it lacks, has been read`
-      const error = new RpcError({ host: client.host, method: "eth_getBlockByNumber", reason: "behind", detail })
+      const error = behind(provider, `its head is ${head.number}, and ${number}, which it lacks, has been read`)
       return { _tag: "Behind", scanned: number, error } as const
     }
     return yield* readOn(watch, provider, scan, head, atLast)

@@ -56,6 +56,9 @@ onNodes(
       "b: a provider is healthy again",
       "c: a provider is healthy again"
     ])
+    // The serving one is asked first, and its failure counts as at any other call.
+    a.failure = "garbage"
+    expect((yield* look)[0]).toContain("(garbage)")
   }
 )
 

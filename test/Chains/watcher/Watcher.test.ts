@@ -209,8 +209,7 @@ describe("a chain whose open payments are old", () => {
 
   onChain("was polled at its poll interval for 15 minutes after a start: they might be young", function* (chain) {
     yield* inTransaction(insertPayment({ address: alice, chain: "ethereum", expiresAt: 3_600_000 }))
-    const matchSet = yield* WatchedAddresses
-    matchSet.add("test", alice)
+    ;(yield* WatchedAddresses).add("test", alice)
     yield* watch
     yield* committedTo(10)
     expect(yield* ticksIn(chain, 899)).toBe(899)
