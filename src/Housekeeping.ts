@@ -42,9 +42,9 @@ const mostRequests = 1_000_000
  * Deletes what is older than `retention.deliveries`: finished deliveries with their attempts; events without
  * deliveries, except the newest of each owner; quotes without a payment; deleted endpoints. Payments, their quotes and
  * their transitions are never deleted. Of the log of requests it keeps what `retention.requests` says, and at most a
- * million; beyond that, the owner with the most rows loses the oldest. Sign-in links, sessions
- * and responses to repeated requests go when they have ended. It also says when an account comes close to its quota, and indexes the metadata of payments behind their
- * creation. `main` runs the worker.
+ * million; beyond that, the owner with the most rows loses the oldest. Sign-in links, sessions and responses to repeated
+ * requests go when they have ended. It also says when an account comes close to its quota, and indexes the metadata of
+ * payments behind their creation. `main` runs the worker.
  */
 export class Housekeeping extends Context.Tag("tilld/Housekeeping")<
   Housekeeping,

@@ -48,5 +48,5 @@ export const shownPrefix = (text: string): string => {
   return prefix === undefined ? "none" : `${prefix}…`
 }
 
-/** The stored hash of a key. A plain SHA-256 is enough, since 256 random bits cannot be guessed. */
+/** What is kept of a secret. A plain SHA-256 is enough, since 256 random bits cannot be guessed. */
 export const hashOf = (key: string): Buffer => hash("sha256", key, "buffer")

@@ -4,11 +4,10 @@
  * becomes a reply with a JSON body; only an interruption, when the server shuts down, is passed on. `requests.ts` calls it
  * once a request's headers have arrived; the body is received when the checks before it have passed.
  */
-import { createHash } from "node:crypto"
 import type { IncomingMessage } from "node:http"
 import { Cause, Effect, Either, Option } from "effect"
 import { forbiddenTo, makeAuthenticate } from "../Auth/authenticate.ts"
-import { shownPrefix } from "../Auth/keyFormat.ts"
+import { hashOf, shownPrefix } from "../Auth/keyFormat.ts"
 import type { Allowance } from "../Auth/rateLimitWindows.ts"
 import { RateLimits } from "../Auth.ts"
 import { ApiError } from "../Domain/ApiError.ts"
@@ -113,8 +112,6 @@ const mostFailures = 5
 
 /** People who are signed in, by their cookies, in memory. */
 const mostSignedIn = 10_000
-
-const hashOf = (cookies = ""): string => createHash("sha256").update(cookies).digest("base64url")
 
 /** The request target without the `http://host` that a proxy may put before it (RFC 9112, 3.2.2). */
 const targetOf = ({ url = "/" }: IncomingMessage): readonly [path: string, search: string] => {
@@ -251,9 +248,10 @@ export const makeRespond = Effect.fnUntraced(function* (
     const [path, search] = targetOf(request)
     const { headers, method = "" } = request
     const client = clientAddress(request)
-    const recognised = () => void signedIn.set(hashOf(headers.cookie), true)
+    const cookies = hashOf(headers.cookie ?? "").toString("base64url")
+    const recognised = () => void signedIn.set(cookies, true)
     // A cookie that no page has verified counts for nothing.
-    const isKnown = headers.cookie !== undefined && signedIn.has(hashOf(headers.cookie))
+    const isKnown = headers.cookie !== undefined && signedIn.has(cookies)
     const asked = { method, path, search, headers, body: form, client, requestId, hold, recognised }
     const inTurns = (reply: HttpReply): HttpReply =>
       reply.rest === undefined || turns === undefined ? reply : { ...reply, rest: turns.inTurns(reply.rest) }
