@@ -172,6 +172,8 @@ const held = (
 
 /** The standing of a payment's money. */
 export interface Standing {
+  /** Whether a receipt is among the money: all but small ones, and small ones that complete what is missing. */
+  readonly isWhole: (receipt: Receipt) => boolean
   /** Its receipts, orphaned ones too, without gas, and without those that are too small to be credited. */
   readonly money: ReadonlyArray<Receipt>
   /** The same without what was refunded: what the status machine judges by. */
@@ -216,23 +218,25 @@ const isOfPiece = (one: Piece, { blockNumber: block, chain, currency, txHash }: 
   isSamePiece(one, { block, chain, currency, txHash })
 
 /**
- * @param all receipts of the payment, orphaned ones too
+ * @param brought receipts of the payment, orphaned ones too
  * @param sponsor of its wallet, lower case: the coin that it sends is gas
  */
 export const standing = (
   payment: Payment,
-  all: ReadonlyArray<Receipt>,
+  brought: ReadonlyArray<Receipt>,
   { exceptions: stored, refunds }: Decisions,
   sponsor: string | undefined
 ): Standing => {
   const isConfirmed = payment.status === "confirmed"
   // A confirmed payment that is refunded stays paid.
   const isSubtracted = ({ ofConfirmed }: Refund["parts"][number]) => !(isConfirmed && ofConfirmed)
-  const unsponsored = withoutGas(payment, all, sponsor)
+  const unsponsored = withoutGas(payment, brought, sponsor)
   const refunded = refundedBy(refunds, isSubtracted)
-  // A small one may complete what is missing before a refund, or after it.
+  // A small one may complete what is missing before a refund, or after it. From then on it is like any other.
   const completing = [unsponsored, without(unsponsored, refunded)].map((some) => new Set(withoutSmall(payment, some)))
-  const money = unsponsored.filter((receipt) => completing.some((some) => some.has(receipt)))
+  const isWhole = (receipt: Receipt) => completing.some((some) => some.has(receipt))
+  const all = brought.map((receipt) => (receipt.small && isWhole(receipt) ? { ...receipt, small: false } : receipt))
+  const money = withoutGas(payment, all, sponsor).filter(({ canonical, small }) => !(small && canonical))
   const receipts = without(money, refunded)
   const apart = keptApart(payment, stored)
   const exceptions = () => {
@@ -347,7 +351,7 @@ export const standing = (
   const came = own.filter(({ corroborated }) => corroborated || isOpenPayment)
   const sent = refunds.filter((one) => isOwn(one) && isSentBack(one))
   const sums = { received: total(came), refunded: least(total(came), total(sent)) }
-  return { money, receipts, apart, exceptions, refundable, kinds, sums }
+  return { isWhole, money, receipts, apart, exceptions, refundable, kinds, sums }
 }
 
 /** The exceptions that there should be of money at an address whose payment is lost; `all`: its canonical receipts there. */

@@ -141,7 +141,7 @@ export const standingOf = Effect.fnUntraced(function* (payment: Payment) {
   const all = [...listed, ...unlisted]
   const stands = unlisted.length === 0 ? first : standingBy(all)
   // The small one that completes the payment is listed from then on: it waits for a second provider like any other.
-  yield* Receipts.list(unlisted.filter((receipt) => stands.money.includes(receipt)))
+  yield* Receipts.list(unlisted.filter(stands.isWhole))
   return { ...stands, all, sponsor, stored: exceptions, refunds }
 })
 

@@ -84,19 +84,9 @@ class Specification {
   /** What is left to decide by: what a confirmed payment counts stays paid when it goes back. */
   left = (piece: Piece) => piece.amount - this.went(piece, ({ ofConfirmed }) => !ofConfirmed)
 
-  /** The own money that pays, in order: a small transfer only where it completes what is left of the others. */
-  paying = (): ReadonlyArray<Piece> => {
-    let reached = 0n
-    return this.of("own").filter((one) => {
-      const sum = reached + this.left(one)
-      const isPaying = one.amount >= floor || (reached < asked && sum >= asked)
-      reached = isPaying ? sum : reached
-      return isPaying
-    })
-  }
   /** What of it is not needed. */
   surplus = (piece: Piece): bigint => {
-    const all = this.paying()
+    const all = this.of("own")
     const [place, completing] = [all.indexOf(piece), all.findIndex(({ hash }) => hash === this.completedBy)]
     if (completing === -1) return piece.at > this.confirmedAt ? this.left(piece) : 0n
     // The last ones are beyond it, each at most whole.
@@ -132,7 +122,7 @@ class Specification {
   /** An open payment is confirmed by the first of its own money that reaches the amount; what grew is open again. */
   settle(at: number) {
     let reached = 0n
-    for (const one of this.status === "open" ? this.paying() : []) {
+    for (const one of this.status === "open" ? this.of("own") : []) {
       reached += this.left(one)
       if (reached >= asked && this.status === "open") this.confirm(one.hash, at)
     }
@@ -294,6 +284,13 @@ const examples: ReadonlyArray<ReadonlyArray<Step>> = [
   [of("pay", { to: "chain" }), of("refund"), of("accept"), of("refund", { to: "chain" }), of("drop")],
   // Other money was accepted, and a refund of the payment's own fails then.
   [of("pay"), of("pay", { to: "chain" }), of("end"), of("accept"), of("refund"), of("drop")],
+  // What a small one completed is incomplete without what went back: the small one stays the payment's own, also beside other
+  // money that was accepted.
+  [of("pay", { amounts: [995n] }), of("refund"), of("pay", { amounts: [5n] }), of("end")],
+  [
+    ...[of("pay", { to: "chain" }), of("accept"), of("pay", { amounts: [995n] }), of("pay", { amounts: [5n] })],
+    of("refund")
+  ],
   // More than is left, and less than came.
   [of("pay", { amounts: [1200n] }), of("refund", { share: 100n }), of("refund", { share: 110n })]
 ]
