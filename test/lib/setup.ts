@@ -5,7 +5,8 @@ import { expect, vi } from "vitest"
 // `layer` puts methods with its own services on the one `it` that all suites of a process share: each begins with its own.
 Object.assign(it, { effect, layer, live, prop, scoped, scopedLive })
 
-fc.configureGlobal({ seed: Number(process.env.TEST_SEED) })
+const { TEST_SEED } = process.env
+fc.configureGlobal({ seed: Number(TEST_SEED) })
 
 /** Suites of these rooms that start no process, so that a test of theirs which hangs fails soon. */
 const inProcess = /\/test\/(Auth|Chains|Domain|Events|Payments|Quotes|Settings|Webhooks)\/(?!.*\.anvil\.test)/

@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process"
  * again. `TEST_SEED` names another one.
  */
 export const treeSeed = (): number => {
+  const { TEST_SEED } = process.env
   const { stdout } = spawnSync("git", ["rev-parse", "HEAD^{tree}"], { encoding: "utf8" })
-  return Number(process.env.TEST_SEED ?? (Number.parseInt(stdout?.slice(0, 7) ?? "", 16) || 1))
+  return Number(TEST_SEED ?? (Number.parseInt(stdout?.slice(0, 7) ?? "", 16) || 1))
 }
