@@ -1,9 +1,8 @@
-import { Clock, Context, Duration, Effect, FiberSet, Layer, Queue, Schedule } from "effect"
+import { Clock, Context, Effect, FiberHandle, FiberSet, Layer, Queue, Schedule } from "effect"
 import { failedAfter, lastDelay } from "../Domain/DeliveryObject.ts"
 import { randomToken } from "../Domain/Ids.ts"
 import type { Endpoint } from "../Domain/Webhook.ts"
 import { iso } from "../lib/moment.ts"
-import { waitAtMost } from "../lib/waiting.ts"
 import { Settings } from "../Settings.ts"
 import { Reader, type StoreUnavailable, Writer } from "../Sql.ts"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
@@ -195,6 +194,13 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
       const run = Effect.gen(function* () {
         const queue = new DueQueue({ concurrency, perLane: concurrencyPerEndpoint }, reader, writer, quotaBytes)
         const changed = yield* Queue.sliding<void>(1)
+        // Set only where it is earlier: a step follows each attempt, and to race a timer with it would take three fibers.
+        const alarm = yield* FiberHandle.make<void>()
+        let alarmAt = Number.POSITIVE_INFINITY
+        const ring = Effect.sync(() => {
+          alarmAt = Number.POSITIVE_INFINITY
+          changed.unsafeOffer(undefined)
+        })
 
         const send = (slot: Slot) =>
           Effect.map(attempt(slot.delivery), (made) => {
@@ -207,10 +213,14 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
         const schedule = Effect.gen(function* () {
           const { nextAt, slots } = yield* heartbeat(untilStored(queue.step))
           for (const slot of slots) yield* FiberSet.run(underWay, send(slot))
-          const wait = nextAt - (yield* Clock.currentTimeMillis)
-          if (wait <= 0) return
-          const change = Queue.take(changed)
-          yield* Number.isFinite(wait) ? waitAtMost(change, Duration.millis(wait)) : change
+          const now = yield* Clock.currentTimeMillis
+          if (nextAt <= now) return
+          // A later alarm is set again when the earlier one has rung.
+          if (nextAt < alarmAt) {
+            alarmAt = nextAt
+            yield* FiberHandle.run(alarm, Effect.delay(ring, nextAt - now))
+          }
+          yield* Queue.take(changed)
         })
 
         const listen = Effect.map(bell.rung, () => {

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage } from "node:http"
 import { Context, Effect, Either, Layer } from "effect"
-import { makeHttpClient, type RequestFailed, userAgent } from "../../lib/httpClient.ts"
+import { makeHttpClient, type RequestFailed, tooLate, userAgent } from "../../lib/httpClient.ts"
 import { Settings } from "../../Settings.ts"
 import { TargetGuard } from "./TargetGuard.ts"
 
@@ -51,6 +51,7 @@ export interface AttemptOutcome {
 }
 
 const reasons: Readonly<Record<string, string>> = {
+  [tooLate]: "timeout",
   ECONNREFUSED: "connection refused",
   ECONNRESET: "connection reset",
   EPIPE: "connection reset",
@@ -119,7 +120,7 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
     Effect.gen(function* () {
       const guard = yield* TargetGuard
       const { extraCaFile } = (yield* Settings).webhooks
-      const client = yield* makeHttpClient(keepAlive, extraCaFile)
+      const client = yield* makeHttpClient(keepAlive, extraCaFile, statusDeadline)
 
       const post = (request: DeliveryRequest) =>
         Effect.suspend((): Effect.Effect<AttemptOutcome> => {
@@ -141,7 +142,6 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
             }
           })
           return sent.pipe(
-            Effect.timeoutFail({ duration: statusDeadline, onTimeout: () => "timeout" }),
             Effect.flatMap((response) =>
               Effect.map(readStart(response), (bodyStart) => ({
                 ...about,
@@ -150,7 +150,6 @@ export class DeliveryClient extends Context.Tag("tilld/Webhooks/DeliveryClient")
               }))
             ),
             Effect.catchAll((failed): Effect.Effect<AttemptOutcome> => {
-              if (typeof failed === "string") return Effect.succeed({ ...about, error: failed })
               if (failed._tag === "TargetRefused") return Effect.succeed({ error: "target refused" })
               if (failed._tag === "NameNotResolved") return Effect.succeed({ error: "name not resolved" })
               return Effect.succeed({ ...about, ...outcomeOf(failed) })
