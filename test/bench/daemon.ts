@@ -72,15 +72,24 @@ export const install = Effect.fn("bench.install")(function* (
 const portOf = (line: string): number | undefined =>
   line.includes('"listening"') ? Number(/"port":(\d+)/.exec(line)?.[1]) : undefined
 
-/** The options of Node that an installed daemon runs with. */
-const nodeOptions = readFileSync(join(root, "scripts/release/tilld"), "utf8").match(/--(max|no)-[\w-]+(=\d+)?/g) ?? []
+const starter = readFileSync(join(root, "scripts/release/tilld"), "utf8")
+/** The options of Node that an installed daemon runs with, and its environment. */
+const nodeOptions = starter.match(/--(max|no)-[\w-]+(=\d+)?/g) ?? []
+const ofStarter = Object.fromEntries(
+  Array.from(starter.matchAll(/(MALLOC_\w+):-(\d+)/g), ([, name, value]) => [name, value])
+)
 
 /** The daemon until the scope closes; `said` is the port that it listens on. */
 export const startDaemon = (
   { config, env }: Installation,
   more: Readonly<Record<string, string>> = {},
   moreOptions: ReadonlyArray<string> = []
-) => start([...nodeOptions, ...moreOptions, "dist/tilld.js", "serve", "--config", config], portOf, { ...env, ...more })
+) =>
+  start([...nodeOptions, ...moreOptions, "dist/tilld.js", "serve", "--config", config], portOf, {
+    ...ofStarter,
+    ...env,
+    ...more
+  })
 
 /** A test key with every permission. */
 export const createKey = ({ config, env }: Installation) =>

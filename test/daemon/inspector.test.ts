@@ -106,7 +106,10 @@ liveTest("a daemon that a release starts has Node leave SIGUSR1 alone, where it 
   cpSync(join(root, "scripts/release/tilld"), place("current/bin/tilld"))
   symlinkSync(join(folder, "current/bin/tilld"), place("bin/tilld"))
   const program = place("current/dist/tilld.js")
-  writeFileSync(program, "console.log(JSON.stringify([process.execArgv, ...process.argv.slice(1)]))")
+  writeFileSync(
+    program,
+    "console.log(JSON.stringify([process.env.MALLOC_MMAP_THRESHOLD_, process.execArgv, ...process.argv.slice(1)]))"
+  )
   const saidBy = (...words: ReadonlyArray<string>) =>
     Effect.map(
       Effect.flatMap(start(join(folder, "bin/tilld"), words), ({ ended }) => ended),
@@ -114,11 +117,12 @@ liveTest("a daemon that a release starts has Node leave SIGUSR1 alone, where it 
     )
   const always = ["--max-semi-space-size=4", "--no-parallel-scavenge"]
   expect(yield* saidBy("serve", "of two words")).toEqual([
+    "65536",
     [...fromTheStart, ...always],
     program,
     "serve",
     "of two words"
   ])
   // Asking Node takes as long as a start of Node: a daemon alone, which runs for months, is worth that.
-  expect(yield* saidBy("keys")).toEqual([always, program, "keys"])
+  expect(yield* saidBy("keys")).toEqual(["65536", always, program, "keys"])
 })
