@@ -1,6 +1,7 @@
 /** What is wrong now, by all that the daemon knows without a call to anybody. */
 import { dirname } from "node:path"
 import { BigDecimal, Clock, Duration, Effect } from "effect"
+import ipaddr from "ipaddr.js"
 import * as UsageRepo from "../Auth/UsageRepo.ts"
 import { closeAccounts, levelsOf, type QuotaLevel } from "../Auth/UsageRepo.ts"
 import { backupAge, lastBackupAt } from "../Backup/lastBackup.ts"
@@ -117,6 +118,10 @@ const ofWorker = ({ name, ready, reason = "it is not ready" }: WorkerHealth): Co
       : conditionOf("worker_hangs", name, `the worker ${name}: ${wrong}`, remedy)
 }
 
+/** Whether strangers may reach a host: every address of the machine, or a public one. */
+const isExposed = (host: string): boolean =>
+  ipaddr.isValid(host) && ["unspecified", "unicast"].includes(ipaddr.process(host).range())
+
 /** Goods may have been sent without money, or money taken without goods. */
 const pressing: ReadonlySet<ExceptionKind> = new Set(["found_late", "reorged", "unknown_payment"])
 
@@ -148,7 +153,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
   const workers = yield* Workers
   const reader = yield* Reader
   const settings = yield* Settings
-  const { accounts, admin, alerts, chains: networks, database, sweep } = settings
+  const { accounts, admin, alerts, chains: networks, database, server, sweep } = settings
   const prices = yield* Prices
   const dispatcher = yield* Dispatcher
   const uncollected = yield* Uncollected
@@ -264,6 +269,13 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
     "nobody is told of what is wrong",
     "set alerts.url, or let Prometheus read [admin]"
   )
+  const exposed = conditionIf(
+    isExposed(server.host) && server.trustedProxies.length === 0 && isLive,
+    "no_proxy",
+    "",
+    `nothing stands in front of ${server.host}:${server.port}: no TLS, and no limits by address`,
+    "put a proxy there (config/proxy), in server.trusted_proxies, and let server.host be an address that it alone reaches"
+  )
   let stored: ReadonlyArray<Condition> = []
   const look = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
@@ -291,6 +303,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
       ...ofPrices(),
       ...ofOthers(),
       ...untold,
+      ...exposed,
       ...stored
     ]
   })

@@ -87,6 +87,10 @@ const all = {
   ),
   certificate_ends: ticket(0, "the certificate at `server.public_url` ends within 14 days"),
   proxy_gone: page("10 minutes", "nothing answers at `server.public_url`, which has answered before", "sales"),
+  no_proxy: ticket(
+    0,
+    "tilld listens at every address of its machine, or at a public one, and no proxy is in `server.trusted_proxies`"
+  ),
   configuration_differs: ticket(
     "10 minutes",
     "the configuration file differs from what tilld runs with, or cannot be used: the next start takes it, or is refused"

@@ -9,7 +9,7 @@ import { type PriceStatus, unread } from "../../src/Quotes/Prices.ts"
 import * as Sql from "../../src/Sql.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { seed } from "../lib/endpointRows.ts"
-import { testChain, testSettingsLayer } from "../lib/settings.ts"
+import { testChain, testSettings, testSettingsLayer } from "../lib/settings.ts"
 import { execute, storeAccount, temporaryDatabase } from "../lib/store.ts"
 import { type Around, chainsOf, waitingToCollect } from "./surroundings.ts"
 
@@ -194,7 +194,8 @@ it.each<readonly [string, ReadonlyArray<readonly [minute: number, free: number]>
 const inLive = <A, E>(
   first: number,
   around: Around,
-  test: (found: Effect.Effect<ReadonlyArray<string>>) => Effect.Effect<A, E>
+  test: (found: Effect.Effect<ReadonlyArray<string>>) => Effect.Effect<A, E>,
+  server: { readonly host?: string; readonly trustedProxies?: ReadonlyArray<string> } = {}
 ) =>
   Effect.gen(function* () {
     const path = yield* temporaryDatabase
@@ -216,7 +217,14 @@ const inLive = <A, E>(
           Workers.layer,
           chainsOf(() => [well]),
           waitingToCollect(0n, around)
-        ).pipe(Layer.provideMerge(testSettingsLayer(path, { chains: [testChain({ mode: "live" })] })))
+        ).pipe(
+          Layer.provideMerge(
+            testSettingsLayer(path, {
+              chains: [testChain({ mode: "live" })],
+              server: { ...testSettings(path).server, ...server }
+            })
+          )
+        )
       )
     )
   }).pipe(Effect.scoped)
@@ -226,6 +234,18 @@ it.effect.each([
   ["of more than a day", 25 * hour + 1, ["backup_missing", "nobody_is_told"]]
 ] as const)("a database %s without a backup", ([, age, expected]) =>
   inLive(now - age, {}, (found) => Effect.map(found, (keys) => expect(keys).toEqual(expected)))
+)
+
+it.effect.each([
+  ["every address", { host: "0.0.0.0" }, true],
+  ["every address of version 6", { host: "::" }, true],
+  ["a public one", { host: "203.0.114.7" }, true],
+  ["a public one with a proxy", { host: "203.0.114.7", trustedProxies: ["203.0.114.8/32"] }, false],
+  ["a private one", { host: "10.0.0.7" }, false],
+  ["this machine's", { host: "127.0.0.1" }, false],
+  ["a name", { host: "localhost" }, false]
+] as const)("a listener at %s, and what stands in front of it", ([, server, isTold]) =>
+  inLive(now, {}, (found) => Effect.map(found, (keys) => expect(keys.includes("no_proxy")).toBe(isTold)), server)
 )
 
 it.effect("webhooks that are due and not attempted", () =>

@@ -60,7 +60,6 @@ export const webhooks = Effect.gen(function* () {
       measured: `${perSecond(rate)} of a backlog of ${count(backlog)}, receivers at ${latencyMillis} ms`,
       beside: `${perSecond(best)} by Little's law at ${concurrency} at once`,
       judged: rate / best,
-      floor: { atLeast: 0.8 },
       goal: { atLeast: 0.95 },
       written: percent
     },
@@ -69,6 +68,8 @@ export const webhooks = Effect.gen(function* () {
       measured: perSecond(rate),
       beside: `${perSecond(bare.perSecond)} of the same HTTP client, with nothing stored and nothing signed`,
       judged: rate / bare.perSecond,
+      // By Little's law alone the processor would be judged: it keeps the bare loop from it too.
+      floor: { atLeast: 0.75 },
       written: percent
     },
     {
