@@ -195,22 +195,6 @@ class Connections {
   }
 }
 
-/** Requests that wait for their responses: how each is ended, and when; the first one first. Nanoseconds of the monotonic clock. */
-type Waiting = Map<() => void, bigint>
-
-/**
- * Ends those whose time is over, until there are none. One timer does for all, which have the same time: one for each, and a
- * fiber that waits for it, take a seventh of what a sender of thousands a second can do.
- */
-const endLate = (waiting: Waiting) =>
-  Effect.gen(function* () {
-    for (const [end, until] of waiting) {
-      const left = until - (yield* Clock.currentTimeNanos)
-      if (left > 0n) yield* Effect.sleep(Duration.nanos(left))
-      if (waiting.delete(end)) end()
-    }
-  })
-
 /**
  * Sends a request over a connection, which is idle again after the response, and closed after any failure.
  *
@@ -294,11 +278,20 @@ export const makeHttpClient = (
       return isSecure ? Effect.flatMap(tcp, (socket) => secured(socket, host)) : tcp
     }
     const watch = yield* FiberHandle.makeRuntime<never>()
-    const waiting: Waiting = new Map()
-    /** Has what is sent over a kept connection ended when its time is over. */
+    /** How what is sent over kept connections is ended, and when, the first one first: nanoseconds of the monotonic clock. */
+    const waiting = new Map<() => void, bigint>()
+    // One timer does for all, which have the same time: one for each, and a fiber that waits for it, take a seventh of what a
+    // sender of thousands a second can do.
+    const endLate = Effect.gen(function* () {
+      for (const [end, until] of waiting) {
+        const left = until - (yield* Clock.currentTimeNanos)
+        if (left > 0n) yield* Effect.sleep(Duration.nanos(left))
+        if (waiting.delete(end)) end()
+      }
+    })
     const within = (until: bigint) => (end: () => void) => {
       waiting.set(end, until)
-      watch(endLate(waiting), { onlyIfMissing: true })
+      watch(endLate, { onlyIfMissing: true })
       return () => void waiting.delete(end)
     }
     const overNew = <E>(request: OutgoingRequest<E>, until: bigint) => {
