@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
 import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
+import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import { clientWith } from "../../lib/deliveryClient.ts"
 import { listenHere } from "../../lib/loopback.ts"
 import { needs } from "../../lib/needs.ts"
@@ -168,6 +169,38 @@ clockTest("headers that drip are cut off after 30 seconds, however much has arri
   expect(yield* Fiber.poll(fiber)).toEqual(Option.none())
   yield* TestClock.adjust(1)
   expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
+})
+
+clockTest("no status in 30 seconds is too late over kept connections, too, for each by its own time", function* () {
+  const { connections, post, take } = yield* against(() => undefined)
+  const kept = (count: number) =>
+    Effect.gen(function* () {
+      const posts = yield* Effect.fork(Effect.replicateEffect(post, count, { concurrency: count }))
+      for (let i = 0; i < count; i++) (yield* take).socket.write(head(204))
+      yield* Fiber.join(posts)
+    })
+  const hanging = Effect.tap(Effect.fork(post), () => take)
+  const isOver = (fiber: Fiber.Fiber<unknown>) =>
+    Effect.zipRight(eventLoopTurn, Effect.map(Fiber.poll(fiber), Option.isSome))
+  yield* kept(2)
+  const first = yield* hanging
+  yield* TestClock.adjust("10 seconds")
+  const second = yield* hanging
+  yield* TestClock.adjust(19_999)
+  expect(yield* isOver(first)).toBe(false)
+  yield* TestClock.adjust(1)
+  expect(yield* Fiber.join(first)).toMatchObject({ error: "timeout" })
+  yield* TestClock.adjust(9_999)
+  expect(yield* isOver(second)).toBe(false)
+  yield* TestClock.adjust(1)
+  expect(yield* Fiber.join(second)).toMatchObject({ error: "timeout" })
+  expect(connections()).toBe(2)
+  // None waits now; and one that has had its status is left alone.
+  yield* kept(1)
+  const third = yield* hanging
+  yield* TestClock.adjust("30 seconds")
+  expect(yield* Fiber.join(third)).toMatchObject({ error: "timeout" })
+  expect(connections()).toBe(3)
 })
 
 clockTest("a body that goes on dripping is dropped after 5 seconds; its status stands", function* () {
