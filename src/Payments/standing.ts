@@ -233,8 +233,12 @@ export const standing = (
   const unsponsored = withoutGas(payment, brought, sponsor)
   const refunded = refundedBy(refunds, isSubtracted)
   // A small one may complete what is missing before a refund, or after it. From then on it is like any other.
-  const completing = [unsponsored, without(unsponsored, refunded)].map((some) => new Set(withoutSmall(payment, some)))
-  const isWhole = (receipt: Receipt) => completing.some((some) => some.has(receipt))
+  const before = new Set(withoutSmall(payment, unsponsored))
+  const grown = unsponsored.map((receipt) =>
+    receipt.small && before.has(receipt) ? { ...receipt, small: false } : receipt
+  )
+  const after = new Set(withoutSmall(payment, without(grown, refunded)))
+  const isWhole = (receipt: Receipt) => before.has(receipt) || after.has(receipt)
   const all = brought.map((receipt) => (receipt.small && isWhole(receipt) ? { ...receipt, small: false } : receipt))
   const money = withoutGas(payment, all, sponsor).filter(({ canonical, small }) => !(small && canonical))
   const receipts = without(money, refunded)

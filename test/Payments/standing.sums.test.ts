@@ -291,6 +291,11 @@ const examples: ReadonlyArray<ReadonlyArray<Step>> = [
     ...[of("pay", { to: "chain" }), of("accept"), of("pay", { amounts: [995n] }), of("pay", { amounts: [5n] })],
     of("refund")
   ],
+  // Beside a small one that completed the amount before some went back, another one completes it after that.
+  [
+    ...[of("pay", { amounts: [100n] }), of("refund", { share: 1n }), of("pay", { amounts: [895n] })],
+    ...[of("pay", { amounts: [5n] }), of("pay", { amounts: [1n] })]
+  ],
   // More than is left, and less than came.
   [of("pay", { amounts: [1200n] }), of("refund", { share: 100n }), of("refund", { share: 110n })]
 ]
