@@ -215,9 +215,10 @@ export class Dispatcher extends Context.Tag("tilld/Webhooks/Dispatcher")<
           for (const slot of slots) yield* FiberSet.run(underWay, send(slot))
           const now = yield* Clock.currentTimeMillis
           if (nextAt <= now) return
-          // A later alarm is set again when the earlier one has rung.
-          if (nextAt < alarmAt) {
-            alarmAt = nextAt
+          // By the clock that is never set. A later alarm is set again when the earlier one has rung.
+          const ringsAt = Number(yield* Clock.currentTimeNanos) / 1e6 + nextAt - now
+          if (ringsAt < alarmAt) {
+            alarmAt = ringsAt
             yield* FiberHandle.run(alarm, Effect.delay(ring, nextAt - now))
           }
           yield* Queue.take(changed)

@@ -1,5 +1,5 @@
 import { expect } from "@effect/vitest"
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { Clock, Deferred, Effect, Fiber, TestClock } from "effect"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { replan } from "../../src/Webhooks/queue/DeliveriesRepo.ts"
 import { clockTest } from "../lib/scopedTest.ts"
@@ -10,11 +10,13 @@ import {
   newPayment,
   publish,
   rememberingClient,
+  stopped,
   untilRecorded,
   webhooksOn
 } from "../lib/webhooks.ts"
 import {
   a,
+  b,
   hour,
   minute,
   ok,
@@ -136,4 +138,32 @@ clockTest("a retry of a target whose turn a clock 30 days ahead put off at a sto
     yield* TestClock.adjust("1 minute")
     yield* untilRecorded(4)
   }).pipe(besideDispatcher, Effect.provide(webhooks))
+})
+
+clockTest("a retry comes in time after the clock was set forward, whatever was waited for before", function* () {
+  const path = yield* temporaryDatabase
+  const client = scripted({ [a]: refused, [b]: refused })
+  const clock = yield* Effect.clock
+  let ahead = 0
+  const setForward: Clock.Clock = Object.assign(Clock.make(), {
+    sleep: clock.sleep.bind(clock),
+    currentTimeMillis: Effect.map(clock.currentTimeMillis, (now) => now + ahead),
+    currentTimeNanos: clock.currentTimeNanos
+  })
+  yield* Effect.gen(function* () {
+    const { run } = yield* Dispatcher
+    const worker = yield* Effect.forkDaemon(Effect.withClock(run, setForward))
+    yield* publish(yield* newPayment(a), "pending")
+    yield* untilRecorded(1)
+    yield* TestClock.adjust("1 minute")
+    // The next attempt would be at six minutes.
+    yield* untilRecorded(2)
+    ahead = hour
+    yield* publish(yield* newPayment(b), "pending", hour + minute)
+    yield* untilRecorded(4)
+    yield* TestClock.adjust("1 minute")
+    yield* untilRecorded(5)
+    expect(client.to(b)).toBe(2)
+    yield* stopped(worker)
+  }).pipe(Effect.provide(webhooksOn(path, client.layer)))
 })
