@@ -239,6 +239,7 @@ it.effect.each([
 it.effect.each([
   ["every address", { host: "0.0.0.0" }, true],
   ["every address of version 6", { host: "::" }, true],
+  ["every address, mapped into version 6", { host: "::ffff:0.0.0.0" }, true],
   ["a public one", { host: "203.0.114.7" }, true],
   ["a public one with a proxy", { host: "203.0.114.7", trustedProxies: ["203.0.114.8/32"] }, false],
   ["a private one", { host: "10.0.0.7" }, false],

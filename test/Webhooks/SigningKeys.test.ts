@@ -8,9 +8,9 @@ import { RotationUnderWay } from "../../src/Domain/SecretErrors.ts"
 import { verifySignature } from "../../src/Sandbox/Receiver.ts"
 import { Reader } from "../../src/Sql.ts"
 import { defaultSecrets, SigningKeys } from "../../src/Webhooks/SigningKeys.ts"
-import { overlapping, signatureHeaders, signingKey } from "../../src/Webhooks/signature.ts"
+import { overlapping, type SigningKey, signatureHeaders, signingKey } from "../../src/Webhooks/signature.ts"
 import { clockTest } from "../lib/scopedTest.ts"
-import { execute, rows, temporaryDatabase } from "../lib/store.ts"
+import { execute, inTransaction, rows, temporaryDatabase } from "../lib/store.ts"
 import { attempts, deliveries, dispatching, merchant, untilRecorded } from "../lib/webhooks.ts"
 import {
   a,
@@ -109,7 +109,8 @@ storeTest(
   }
 )
 
-storeTest("a secret that is read while it rotates signs nothing any more", function* () {
+/** Signing keys whose reads of the store go on when the test says. */
+const heldKeys = Effect.gen(function* () {
   const reader = yield* Reader
   const [isRead, goesOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const held: typeof reader = {
@@ -119,21 +120,45 @@ storeTest("a secret that is read while it rotates signs nothing any more", funct
         .get(...args)
         .pipe(Effect.tap(() => Effect.zipRight(Deferred.succeed(isRead, undefined), Deferred.await(goesOn)))) as never
   }
-  const before = yield* current
   const keys = yield* SigningKeys.pipe(
     Effect.provide(Layer.fresh(SigningKeys.layer)),
     Effect.provideService(Reader, held)
   )
+  return { keys, isRead: Deferred.await(isRead), goOn: Deferred.succeed(goesOn, undefined) }
+})
+
+storeTest("a secret that is read while it rotates signs nothing any more", function* () {
+  const before = yield* current
+  const { goOn, isRead, keys } = yield* heldKeys
   const reading = yield* Effect.fork(keys.ofOwner(merchant))
-  yield* Deferred.await(isRead)
+  yield* isRead
   const { current: after } = yield* keys.rotate(merchant, { overlap: Duration.zero })
-  yield* Deferred.succeed(goesOn, undefined)
+  yield* goOn
   yield* Fiber.join(reading)
   const named = { before, after: Redacted.value(after) }
   expect(yield* Effect.provideService(signers(named), SigningKeys, keys)).toEqual({
     exact: "after",
     standard: ["after"]
   })
+})
+
+storeTest("nor does an endpoint's", function* () {
+  const { id } = yield* register(a)
+  const { goOn, isRead, keys } = yield* heldKeys
+  const reading = yield* Effect.fork(keys.ofEndpoint(id))
+  yield* isRead
+  const after = Redacted.make(`whsec_${Buffer.alloc(24, 1).toString("base64")}`)
+  yield* inTransaction(keys.rotateEndpoint(id, after, { overlap: Duration.zero }, 0))
+  yield* goOn
+  yield* Fiber.join(reading)
+  const by = (key: SigningKey) => signatureHeaders(key, "evt_1", Buffer.from(body), 0)
+  expect(by(yield* keys.ofEndpoint(id))).toEqual(by(signingKey(after)))
+})
+
+storeTest("of first secrets that are made at once all are the one that is stored", function* () {
+  const [one, ...others] = yield* Effect.all([current, current, current], { concurrency: "unbounded" })
+  expect(others).toEqual([one, one])
+  expect(yield* current).toBe(one)
 })
 
 storeTest("a first secret that a rotation makes has none before it; the other mode keeps its own", function* () {

@@ -3,7 +3,7 @@ import { createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from "node:tls"
 import { describe, expect, it } from "@effect/vitest"
-import { Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
+import { Chunk, Clock, DateTime, Deferred, Effect, Fiber, Option, TestClock } from "effect"
 import { eventLoopTurn } from "../../../src/lib/waiting.ts"
 import { clientWith } from "../../lib/deliveryClient.ts"
 import { listenHere } from "../../lib/loopback.ts"
@@ -201,6 +201,39 @@ clockTest("no status in 30 seconds is too late over kept connections, too, for e
   yield* TestClock.adjust("30 seconds")
   expect(yield* Fiber.join(third)).toMatchObject({ error: "timeout" })
   expect(connections()).toBe(3)
+})
+
+/** A request over a connection that is kept, and the receiver's side of it. */
+const overKept = Effect.gen(function* () {
+  const { post, take } = yield* against(() => undefined)
+  const first = yield* Effect.fork(post)
+  const { socket } = yield* take
+  socket.write(head(204))
+  yield* Fiber.join(first)
+  const fiber = yield* Effect.fork(post)
+  return { fiber, take, request: yield* take }
+})
+
+clockTest("a status over a kept connection leaves the body its time, beyond the 30 seconds", function* () {
+  const { fiber, request } = yield* overKept
+  yield* TestClock.adjust("28 seconds")
+  request.socket.write(`${head(500, "content-length: 4")}no`)
+  const waits = Effect.zipRight(eventLoopTurn, TestClock.sleeps())
+  yield* Effect.repeat(waits, { until: Chunk.contains(33_000) })
+  yield* TestClock.adjust("3 seconds")
+  request.socket.write("pe")
+  expect(yield* Fiber.join(fiber)).toMatchObject({ status: 500, bodyStart: "nope" })
+})
+
+clockTest("what is sent again, since its kept connection was closed, has no new 30 seconds", function* () {
+  const { fiber, request, take } = yield* overKept
+  yield* TestClock.adjust("20 seconds")
+  request.reset()
+  yield* take
+  yield* TestClock.adjust("10 seconds")
+  yield* eventLoopTurn
+  expect(yield* Fiber.poll(fiber)).not.toEqual(Option.none())
+  expect(yield* Fiber.join(fiber)).toMatchObject({ error: "timeout" })
 })
 
 clockTest("a body that goes on dripping is dropped after 5 seconds; its status stands", function* () {
