@@ -61,7 +61,7 @@ export interface OutgoingRequest<E> {
   readonly method: "GET" | "HEAD" | "POST"
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
-  /** Bytes off the wire, of head and body with their framing, at which the connection is closed. */
+  /** Bytes off the wire, of head and body with their framing, at which the connection is closed. TLS takes its own off before. */
   readonly maxBytes: number
   /** The addresses to connect to, asked for when no connection is kept. Default: those of the system. */
   readonly addresses?: Effect.Effect<ReadonlyArray<string>, E>
