@@ -16,7 +16,7 @@ import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { pipeline, type Readable } from "node:stream"
 import * as tls from "node:tls"
 import { createGunzip } from "node:zlib"
-import { Clock, Data, Duration, Effect, FiberHandle, Option, type Scope } from "effect"
+import { Clock, Data, Duration, Effect, FiberHandle, type Scope } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 
 /** Time between the starts of two addresses (RFC 8305). None is given up before the caller's deadline. */
@@ -254,12 +254,13 @@ const isStale = ({ code }: RequestFailed) => /^(ECONNRESET|EPIPE|HPE_(INVALID_\w
 /**
  * A client whose connections close with the scope. `keepAlive`: how long an idle one is kept, unless the server says
  * less. `extraCaFile`: a PEM file of authorities to trust beside the known ones, "" for none; throws where it is unusable.
- * `deadline`: the longest from the start of a request, with resolving and connecting, to the head of its response.
+ * `deadline`: the longest from the start of a request, with resolving and connecting, to the head of its response; none where
+ * the caller interrupts.
  */
 export const makeHttpClient = (
   keepAlive: Duration.DurationInput,
   extraCaFile = "",
-  deadline: Duration.DurationInput = "1 day"
+  deadline?: Duration.DurationInput
 ): Effect.Effect<HttpClient, never, Scope.Scope> =>
   Effect.gen(function* () {
     const connections = yield* Effect.acquireRelease(
@@ -294,27 +295,30 @@ export const makeHttpClient = (
       watch(endLate, { onlyIfMissing: true })
       return () => void waiting.delete(end)
     }
-    const overNew = <E>(request: OutgoingRequest<E>, until: bigint) => {
+    const overNew = <E>(request: OutgoingRequest<E>, until: bigint | undefined) => {
       const host = hostOf(request.url)
       const found: Effect.Effect<ReadonlyArray<string>, RequestFailed | E> = request.addresses ?? systemAddresses(host)
       const opened = Effect.flatMap(found, (addresses) => open(request.url, host, addresses))
-      const onTimeout = () => failure(noResponse(), "response")
-      return Effect.clockWith((clock) =>
-        Effect.uninterruptibleMask((restore) =>
-          Effect.flatMap(restore(opened), (socket) =>
-            restore(exchange(connections, request, connections.opened(socket, clock.unsafeCurrentTimeMillis())))
-          )
-        ).pipe(Effect.timeoutFail({ duration: Duration.nanos(until - clock.unsafeCurrentTimeNanos()), onTimeout }))
+      const sent = Effect.uninterruptibleMask((restore) =>
+        Effect.flatMap(Effect.zip(restore(opened), Clock.currentTimeMillis), ([socket, now]) =>
+          restore(exchange(connections, request, connections.opened(socket, now)))
+        )
       )
+      const onTimeout = () => failure(noResponse(), "response")
+      return until === undefined
+        ? sent
+        : Effect.flatMap(Clock.currentTimeNanos, (now) =>
+            Effect.timeoutFail(sent, { duration: Duration.nanos(until - now), onTimeout })
+          )
     }
-    const longest = Option.getOrElse(Duration.toNanos(deadline), () => 0n)
     const send: HttpClient["send"] = (request) =>
-      Effect.clockWith((clock) => {
-        const until = clock.unsafeCurrentTimeNanos() + longest
-        const kept = connections.take(request.url.origin, clock.unsafeCurrentTimeMillis())
+      Effect.flatMap(Effect.zip(Clock.currentTimeMillis, Clock.currentTimeNanos), ([now, nanos]) => {
+        const until = deadline === undefined ? undefined : nanos + Duration.unsafeToNanos(deadline)
+        const kept = connections.take(request.url.origin, now)
+        const watched = until === undefined ? undefined : within(until)
         return kept === undefined
           ? overNew(request, until)
-          : Effect.catchIf(exchange(connections, request, kept, within(until)), isStale, () => overNew(request, until))
+          : Effect.catchIf(exchange(connections, request, kept, watched), isStale, () => overNew(request, until))
       })
     return { send }
   })

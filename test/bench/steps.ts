@@ -18,12 +18,12 @@ const warmUp = 4_000
  */
 const ceilings = {
   "node:http, sockets": 0.8,
-  "checks and replies, Http/": 0.25,
+  "checks and replies, Http/": 0.28,
   "keys and limits, Auth/": 0.08,
   "JSON and schemas": 0.2,
   "payment and event, other rooms": 0.52,
   "SQLite, Sql/": 1.35,
-  "Effect's fibers": 0.75,
+  "Effect's fibers": 0.82,
   "the rest of Node": 0.4,
   "garbage collection": 1.1
 } as const
