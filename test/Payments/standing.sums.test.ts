@@ -296,6 +296,8 @@ const examples: ReadonlyArray<ReadonlyArray<Step>> = [
     ...[of("pay", { amounts: [100n] }), of("refund", { share: 1n }), of("pay", { amounts: [895n] })],
     ...[of("pay", { amounts: [5n] }), of("pay", { amounts: [1n] })]
   ],
+  // Another small one than that which completed it is in no sum.
+  [of("pay", { amounts: [995n] }), of("pay", { amounts: [5n] }), of("pay", { amounts: [5n] })],
   // More than is left, and less than came.
   [of("pay", { amounts: [1200n] }), of("refund", { share: 100n }), of("refund", { share: 110n })]
 ]
