@@ -55,7 +55,7 @@ export const timesIn = <Part extends string>(
   folder: string,
   [from, to]: readonly [number, number],
   partOf: (name: string, file: string) => Part
-): ReadonlyMap<Part, number> => {
+): Map<Part, number> => {
   // The threads of a process write one each; the name ends with the thread's number, and that of the file.
   const [file] = readdirSync(folder).filter((name) => /\.0\.\d+\.cpuprofile$/.test(name))
   if (file === undefined) throw new Error(`there is no profile in ${folder}`)
