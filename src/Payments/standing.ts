@@ -242,7 +242,11 @@ export const standing = (
   const all = brought.map((receipt) => (receipt.small && isWhole(receipt) ? { ...receipt, small: false } : receipt))
   const money = withoutGas(payment, all, sponsor).filter(({ canonical, small }) => !(small && canonical))
   const receipts = without(money, refunded)
-  const apart = keptApart(payment, stored)
+  // What was sent back before it was opened, and was not after all, is its money again.
+  const apart = keptApart(payment, stored).map((one) => {
+    const here = receipts.filter((receipt) => receipt.canonical && isOfPiece(one, receipt))
+    return one.status === "open" && total(here) > one.amount ? { ...one, amount: total(here) } : one
+  })
   const exceptions = () => {
     // Other money than the payment's own that was accepted before a second provider had it opens no other exception then.
     const isOther = ({ chain, currency }: PaymentException) => chain !== payment.chain || currency !== payment.currency

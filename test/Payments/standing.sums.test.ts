@@ -284,6 +284,8 @@ const examples: ReadonlyArray<ReadonlyArray<Step>> = [
   [of("pay", { to: "chain" }), of("refund"), of("accept"), of("refund", { to: "chain" }), of("drop")],
   // Other money was accepted, and a refund of the payment's own fails then.
   [of("pay"), of("pay", { to: "chain" }), of("end"), of("accept"), of("refund"), of("drop")],
+  // The same where the refund was made before there was an exception.
+  [of("pay"), of("refund"), of("pay", { to: "chain" }), of("end"), of("accept"), of("drop")],
   // What a small one completed is incomplete without what went back: the small one stays the payment's own, also beside other
   // money that was accepted.
   [of("pay", { amounts: [995n] }), of("refund"), of("pay", { amounts: [5n] }), of("end")],
