@@ -24,7 +24,7 @@ import { iso } from "./lib/moment.ts"
 import { quantityText } from "./lib/quantities.ts"
 import { noteOfDaemon } from "./Operations/auditLog.ts"
 import { Settings } from "./Settings.ts"
-import { type Db, execute, oneValue, Reader, Writer } from "./Sql.ts"
+import { type Db, oneValue, Reader, replaceRow, Writer } from "./Sql.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 import { succeeded } from "./Webhooks/queue/retryPolicy.ts"
 
@@ -87,7 +87,7 @@ export const conditionsLayer = Layer.scoped(
       if (text === stored) return Effect.void
       const notes = unnoted
       return Effect.gen(function* () {
-        yield* execute("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [text])
+        yield* replaceRow("alerts", ["id"], { id: 1, state: text })
         for (const [act, one] of notes) {
           yield* noteOfDaemon({
             act,

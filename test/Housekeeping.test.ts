@@ -86,7 +86,7 @@ const cleaning = <A, E, R>(test: Effect.Effect<A, E, R>) =>
   Effect.flatMap(Housekeeping, ({ run }) => Effect.raceFirst(test, run))
 
 const eventIds = Effect.flatMap(Reader, (reader) =>
-  Effect.map(reader.all<{ id: string }>("SELECT id FROM events ORDER BY rowid"), (rows) => rows.map(({ id }) => id))
+  Effect.map(reader.all<{ id: string }>("SELECT id FROM events ORDER BY sequence"), (rows) => rows.map(({ id }) => id))
 )
 
 test("90 days after they were over, deliveries go with their attempts and events; payments stay", function* () {
@@ -195,10 +195,10 @@ test("many old rows are deleted in pages, except those that have to stay", funct
   yield* run(
     `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,
            attempts, next_attempt_at, created_at, done_at)
-         SELECT 'dlv_' || e.rowid, e.id, d.payment_id, d.account_id, d.mode, endpoint_id, own_url, target, url,
-           iif(e.rowid % 10 = 0, 'pending', 'delivered'), 1, iif(e.rowid % 10 = 0, 1, NULL), 0,
-           iif(e.rowid % 10 = 0, NULL, 1)
-         FROM events AS e JOIN deliveries AS d ON d.sequence = 1 WHERE e.rowid > 1`
+         SELECT 'dlv_' || e.sequence, e.id, d.payment_id, d.account_id, d.mode, endpoint_id, own_url, target, url,
+           iif(e.sequence % 10 = 0, 'pending', 'delivered'), 1, iif(e.sequence % 10 = 0, 1, NULL), 0,
+           iif(e.sequence % 10 = 0, NULL, 1)
+         FROM events AS e JOIN deliveries AS d ON d.sequence = 1 WHERE e.sequence > 1`
   )
   yield* run(
     "INSERT INTO attempts (delivery, number, started_at, ended_at, status) SELECT sequence, 1, 0, 1, 500 FROM deliveries"

@@ -17,7 +17,9 @@ export const behind = (
   table: "accounts" | "api_keys" | "people",
   { after }: ListPage
 ): readonly [sql: string, params: Array<string>] =>
-  after === undefined ? ["1", []] : [`(created_at, id) > (SELECT created_at, id FROM ${table} WHERE id = ?)`, [after]]
+  after === undefined
+    ? ["TRUE", []]
+    : [`(created_at, id) > (SELECT created_at, id FROM ${table} WHERE id = ?)`, [after]]
 
 /** A wallet that belongs to an account, instead of the configuration's. */
 export interface AccountWallet {

@@ -119,9 +119,9 @@ export const change = (key: ApiKey) =>
 export const countWorking = (db: Db, { account, mode }: Owner, isRolled: boolean, now: number) =>
   countRows(
     db,
-    `SELECT 1 FROM api_keys WHERE account_id = ? AND mode = ? AND (rolled_to IS NOT NULL) = ?
+    `SELECT 1 FROM api_keys WHERE account_id = ? AND mode = ? AND rolled_to IS ${isRolled ? "NOT NULL" : "NULL"}
      AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
-    [account, mode, isRolled ? 1 : 0, now]
+    [account, mode, now]
   )
 
 export const recordUse = Effect.fn("KeysRepo.recordUse")(function* (uses: ReadonlyMap<ApiKeyId, number>) {

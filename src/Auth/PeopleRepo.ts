@@ -34,7 +34,7 @@ export const byId = (db: Db, id: string) => oneRow<Person>(db, `SELECT ${columns
 export const named = (db: Db, { account, name, role }: Pick<Person, "account" | "name" | "role">) =>
   oneRow<Person>(
     db,
-    `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? AND role = ? AND disabled_at IS NULL
+    `SELECT ${columns} FROM people WHERE account_id IS NOT DISTINCT FROM ? AND name = ? AND role = ? AND disabled_at IS NULL
      ORDER BY created_at, id LIMIT 1`,
     [account ?? null, name, role]
   )
@@ -52,14 +52,14 @@ export const countOf = (db: Db, account: AccountId) =>
 export const ofName = (db: Db, { account, name }: Pick<Person, "account" | "name">) =>
   oneRow<Person>(
     db,
-    `SELECT ${columns} FROM people WHERE account_id IS ? AND name = ? ORDER BY disabled_at IS NOT NULL LIMIT 1`,
+    `SELECT ${columns} FROM people WHERE account_id IS NOT DISTINCT FROM ? AND name = ? ORDER BY disabled_at IS NOT NULL LIMIT 1`,
     [account ?? null, name]
   )
 
 /** A page of the people of an account, or of all; disabled ones too, oldest first. */
 export const list = (db: Db, page: ListPage, account?: AccountId) => {
   const [isBehind, params] = behind("people", page)
-  const [isOf, of] = account === undefined ? ["1", []] : ["account_id = ?", [account]]
+  const [isOf, of] = account === undefined ? ["TRUE", []] : ["account_id = ?", [account]]
   return allRows<Person>(
     db,
     `SELECT ${columns} FROM people WHERE ${isOf} AND ${isBehind} ORDER BY created_at, id LIMIT ?`,

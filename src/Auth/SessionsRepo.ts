@@ -76,7 +76,7 @@ export const endOne = (person: PersonId, id: string) =>
 
 /** Ends all sessions of a person but `kept`. */
 export const endAllOf = (person: PersonId, kept?: SessionId) =>
-  execute("DELETE FROM sessions WHERE person_id = ? AND id IS NOT ?", [person, kept ?? null])
+  execute("DELETE FROM sessions WHERE person_id = ? AND id IS DISTINCT FROM ?", [person, kept ?? null])
 
 /** Ends those of a person that are over, last used or created before a time (Unix milliseconds), or make room for one. */
 export const makeRoom = (person: PersonId, idleSince: number, createdSince: number) =>

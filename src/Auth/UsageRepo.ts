@@ -32,7 +32,7 @@ const quotaOf = (account: string, configured: string) =>
 
 /** Whether an account has stored its quota or more, in SQL. */
 export const isFull = (account: string, configured: string) =>
-  `coalesce((SELECT sum(bytes) FROM usage WHERE account_id = ${account}) >= ${quotaOf(account, configured)}, 0)`
+  `coalesce((SELECT sum(bytes) FROM usage WHERE account_id = ${account}) >= ${quotaOf(account, configured)}, FALSE)`
 
 /** Bytes of a delivery without its URL, which counts twice: a row of more than half a page takes a whole page. */
 const delivery = 500

@@ -8,7 +8,7 @@ import { offText } from "../Domain/Currency.ts"
 import type { AccountId } from "../Domain/Ids.ts"
 import { contactLink, LogoFile, plainShop, type Shop, shopTexts } from "../Domain/Shop.ts"
 import { Settings } from "../Settings.ts"
-import { type Db, execute, oneValue, Reader, Tx, Writer } from "../Sql.ts"
+import { type Db, execute, oneValue, Reader, replaceRow, Tx, Writer } from "../Sql.ts"
 import { defaultAccount } from "./Accounts.ts"
 
 /** Changes of a shop: absent fields stay, null removes. */
@@ -156,8 +156,7 @@ export const storeLogoImage = (account: AccountId, bytes: Buffer, type: ImageTyp
     writer.write(
       Effect.gen(function* () {
         const logo = `uploaded.${type}`
-        const image = [account, logo, bytes] as const
-        yield* execute("INSERT OR REPLACE INTO shop_images (account_id, name, bytes) VALUES (?, ?, ?)", image)
+        yield* replaceRow("shop_images", ["account_id"], { account_id: account, name: logo, bytes })
         yield* putShop(account, { ...(yield* shopOf(yield* Tx, account)), logo })
       })
     )
@@ -190,12 +189,10 @@ export const shopOf = (db: Db, account: AccountId) =>
     row === undefined ? plainShop : fromRow(row)
   )
 
-const columns = ["account_id", ...shopTexts.map(columnOf), "frame_origins"]
-
 /** Replaces how it looks. */
 export const putShop = (account: AccountId, shop: Shop) =>
-  execute(`INSERT OR REPLACE INTO shops (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`, [
-    account,
-    ...shopTexts.map((part) => shop[part] ?? null),
-    shop.frameOrigins.join(" ")
-  ])
+  replaceRow("shops", ["account_id"], {
+    account_id: account,
+    ...Object.fromEntries(shopTexts.map((part) => [columnOf(part), shop[part] ?? null])),
+    frame_origins: shop.frameOrigins.join(" ")
+  })

@@ -56,7 +56,7 @@ const sources: Readonly<Record<LedgerKind, Source>> = {
     key: ["chain", "block_hash", "address", "position"],
     columns: `${alike}, currency, sender AS "from", address AS "to", iif(listed IS NULL, 'too_small', kind) AS what, credited,
       NULL AS refund, NULL AS status, (SELECT group_concat(DISTINCT coalesce(outcome, 'open')) FROM exceptions AS e WHERE e.address = receipts.address
-         AND e.chain = receipts.chain AND e.currency = receipts.currency AND e.tx_hash IS receipts.tx_hash) AS decisions`
+         AND e.chain = receipts.chain AND e.currency = receipts.currency AND e.tx_hash IS NOT DISTINCT FROM receipts.tx_hash) AS decisions`
   },
   refund: {
     table: "refunds",
@@ -154,7 +154,10 @@ const ofKind = <Row extends IncomeRow>(
     at === undefined ? Math.ceil((until ?? Number.MAX_SAFE_INTEGER) / 1000) : afterKind > kind ? at + 1 : at
   const params: ReadonlyArray<Param> = isSame ? [at, ...afterKey] : [before]
   const bound = isSame ? `(${order.join(", ")}) < (${order.map(() => "?").join(", ")})` : "block_time < ?"
-  const owned = payment === undefined ? "account_id IS ?" : "+account_id IS ? AND payment_id = ?"
+  const owned =
+    payment === undefined
+      ? "account_id IS NOT DISTINCT FROM ?"
+      : "+account_id IS NOT DISTINCT FROM ? AND payment_id = ?"
   // A payment keeps the decimals that its token had, where it has had several.
   const decimals = `SELECT iif(min(decimals) < max(decimals), (SELECT decimals
       FROM payments AS p JOIN tokens AS t ON t.id = p.token

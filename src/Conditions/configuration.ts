@@ -8,7 +8,7 @@ import { iso } from "../lib/moment.ts"
 import { cut } from "../lib/text.ts"
 import { type Note, noteOfDaemon } from "../Operations/auditLog.ts"
 import { differing, needsRestart, Settings } from "../Settings.ts"
-import { type Db, execute, oneValue, Reader, Writer } from "../Sql.ts"
+import { type Db, oneValue, Reader, replaceRow, Writer } from "../Sql.ts"
 import { type Condition, conditionOf } from "./standing.ts"
 
 /** How long a replaced wallet is told of, unless an operator confirms it. Milliseconds. */
@@ -34,8 +34,7 @@ const readKnown = (db: Db) =>
     Option.getOrUndefined(Option.flatMap(Option.fromNullable(text), decode))
   )
 
-const store = (known: Known) =>
-  execute("INSERT OR REPLACE INTO configuration (id, known) VALUES (1, ?)", [encode(known)])
+const store = (known: Known) => replaceRow("configuration", ["id"], { id: 1, known: encode(known) })
 
 /** Notes what is configured otherwise than at the last start. Nothing at the first: there is nothing to compare it with. */
 export const noteConfiguration = Effect.gen(function* () {

@@ -46,8 +46,8 @@ export const forgetBodies = execute("UPDATE idempotent_responses SET body_hash =
 /** Deletes up to `limit` responses stored up to `until`, Unix milliseconds. Whether there may be more. */
 export const forget = (until: number, limit: number) =>
   changes(
-    `DELETE FROM idempotent_responses WHERE rowid IN (
-       SELECT rowid FROM idempotent_responses WHERE created_at <= ? ORDER BY created_at LIMIT ?)`,
+    `DELETE FROM idempotent_responses WHERE (account_id, mode, route, key) IN (
+       SELECT account_id, mode, route, key FROM idempotent_responses WHERE created_at <= ? ORDER BY created_at LIMIT ?)`,
     [until, limit],
     limit
   )

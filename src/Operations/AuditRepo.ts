@@ -75,7 +75,7 @@ export const madeBy = (db: Db, person: PersonId, since: number) =>
        SELECT DISTINCT substr(who, 1, instr(who, ' ') - 1) AS maker, detail ->> 'person' AS person,
          coalesce(detail ->> 'to', detail ->> 'key') AS key
        FROM audit WHERE at >= ? AND act IN ('people invite', 'people link', 'people enable', 'keys create', 'keys roll')),
-     makers (id) AS (VALUES (?) UNION SELECT person FROM makers JOIN made ON maker = id WHERE person IS NOT NULL)
+     makers (id) AS (SELECT id FROM people WHERE id = ? UNION SELECT person FROM makers JOIN made ON maker = id WHERE person IS NOT NULL)
      SELECT DISTINCT person, key FROM makers JOIN made ON maker = id`,
     [since, person]
   )

@@ -99,11 +99,11 @@ const openOne = (place: ExceptionCursor, one: ExceptionContent, at: number) =>
          sender, currency, amount, block_number, opened_at)
        SELECT ?, ?, ?, owner.*, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM (
          SELECT id, account_id, wallet, wallet_index FROM payments WHERE id = ?
-         UNION ALL SELECT NULL, NULL, wallet, wallet_index FROM gap_addresses WHERE address = ? AND ? IS NULL
+         UNION ALL SELECT NULL, NULL, wallet, wallet_index FROM gap_addresses WHERE address = ? AND CAST(? AS TEXT) IS NULL
          UNION ALL SELECT NULL, NULL, NULL, NULL LIMIT 1) AS owner
        WHERE true
        ON CONFLICT (address, key) DO UPDATE SET amount = excluded.amount, sender = excluded.sender, closed_at = NULL,
-         outcome = NULL, revision = revision + 1, decision_tx = NULL, note = NULL`,
+         outcome = NULL, revision = exceptions.revision + 1, decision_tx = NULL, note = NULL`,
     [
       exceptionId(place.address, one.key),
       place.address,

@@ -166,7 +166,7 @@ const conditionsOf = ({
 const newestFirst = "ORDER BY created_at DESC, sequence DESC"
 
 const amongPlaces = (places: ReadonlyArray<Cursor>): SqlCondition => [
-  "sequence IN (SELECT value FROM json_each(?))",
+  "sequence IN (SELECT CAST(value AS BIGINT) FROM json_each(?))",
   JSON.stringify(places.map(({ sequence }) => sequence))
 ]
 
@@ -194,8 +194,8 @@ const mostKeys = 50
 const keysOf = (db: Db, { account, mode }: Owner) => {
   const next = "SELECT min(key) FROM metadata_terms WHERE account_id = ? AND mode = ?"
   const sql = `WITH RECURSIVE keys (key) AS (
-      ${next} UNION ALL SELECT (${next} AND key > keys.key) FROM keys WHERE keys.key IS NOT NULL LIMIT ${mostKeys})
-    SELECT key FROM keys WHERE key IS NOT NULL`
+      ${next} UNION ALL SELECT (${next} AND key > keys.key) FROM keys WHERE keys.key IS NOT NULL)
+    SELECT key FROM keys WHERE key IS NOT NULL LIMIT ${mostKeys}`
   return allValues<string>(db, sql, [account, mode, account, mode])
 }
 

@@ -264,7 +264,7 @@ export const paidDownTo = (db: Db, { chain, mode }: Network, head: number, confi
        FROM (SELECT * FROM payments INDEXED BY payments_detecting
          WHERE status = 'detecting' AND chain = ? AND mode = ? LIMIT 1000) p
        CROSS JOIN receipts r INDEXED BY receipts_payment ON payment_id = p.id AND listed = 'own' AND canonical = 1
-       GROUP BY p.sequence)
+       GROUP BY p.sequence, p.id, p.amount, amount_received, tolerance_bps, usd_value) AS reached
      WHERE block <= ?`,
     [chain, mode, confirmations, chain, mode, head - confirmations + 1]
   )

@@ -203,7 +203,8 @@ export const ofException = (db: Db, { address, block, chain, currency, mode, pay
   const [which, value] =
     txHash === undefined ? ["position = 'unattributed' AND block_number = ?", block ?? -1] : ["tx_hash = ?", txHash]
   // With a plus where another index would read all of a flooded payment's receipts.
-  const rest = `${owner} AND ${which} AND chain = ? AND mode = ? AND +currency = ? AND canonical = 1`
+  const rest = `${owner} AND ${which} AND chain = ? AND mode = ? AND +currency = ? AND canonical = 1
+    ORDER BY corroborated DESC, block_number, place, position`
   return select(db, rest, [id ?? null, value ?? null, chain, mode, currency])
 }
 
@@ -220,7 +221,7 @@ export const setKinds = (receipts: ReadonlyArray<ClassifiedReceipt>) =>
        FROM json_each(?) AS now
        WHERE chain = now.value ->> 0 AND mode = now.value ->> 1 AND block_hash = now.value ->> 2
          AND address = now.value ->> 3 AND position = now.value ->> 4
-         AND (receipts.kind IS NOT now.value ->> 5 OR credited IS NOT now.value ->> 6)`,
+         AND (receipts.kind IS DISTINCT FROM now.value ->> 5 OR credited IS DISTINCT FROM now.value ->> 6)`,
     [
       JSON.stringify(
         receipts.map(({ address, blockHash, chain, credited, kind, mode, position }) => [

@@ -32,7 +32,7 @@ const columns = `sequence, id, payment_id AS payment, account_id AS account, mod
   plan_way AS way, created_at AS createdAt, changed_at AS changedAt,
   (SELECT json_group_array(json_object('exception', exception_id, 'openedAt', e.opened_at, 'txHash', p.tx_hash,
      'block', p.block_number, 'amount', p.amount, 'ofConfirmed', of_confirmed,
-     'ofTwo', NOT (e.kind IS 'unattributed' AND p.tx_hash IS NOT NULL)) ORDER BY p.place)
+     'ofTwo', iif(e.kind IS NOT DISTINCT FROM 'unattributed' AND p.tx_hash IS NOT NULL, 0, 1)) ORDER BY p.place)
    FROM refund_parts p LEFT JOIN exceptions e ON e.id = p.exception_id WHERE p.refund_id = refunds.id) AS parts`
 
 const toPart = ({ amount, ofConfirmed, ofTwo, ...part }: StoredPart): RefundPart => ({
@@ -183,7 +183,7 @@ export const change = (
   at: number
 ) =>
   execute(
-    `UPDATE refunds SET changed_at = iif(status = ? AND tx_hash IS coalesce(?, tx_hash), changed_at, ?), status = ?,
+    `UPDATE refunds SET changed_at = iif(status = ? AND tx_hash IS NOT DISTINCT FROM coalesce(?, tx_hash), changed_at, ?), status = ?,
        tx_hash = coalesce(?, tx_hash), sender = coalesce(?, sender), receiver = coalesce(?, receiver), position = ?,
        block_time = coalesce(?, block_time), problem = ? WHERE id = ?`,
     [

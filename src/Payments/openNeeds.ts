@@ -32,7 +32,8 @@ export interface OpenNeed extends Network {
 
 /** SQL: every `OpenNeed`. Its parameter: the configured decimals of each symbol, see `decimalsNow`. */
 export const selectOpenNeeds = `
-  SELECT open.chain, open.mode, symbol, contract, payments, NULL AS chainId, NULL AS decimals, NULL AS undecided FROM (
+  SELECT open.chain, open.mode, symbol, contract, payments, CAST(NULL AS BIGINT) AS chainId,
+    CAST(NULL AS BIGINT) AS decimals, NULL AS undecided FROM (
     SELECT chain, mode, token, count(*) AS payments FROM payments WHERE status IN ('pending', 'detecting')
     GROUP BY chain, mode, token) AS open
   LEFT JOIN tokens ON id = token
@@ -40,11 +41,11 @@ export const selectOpenNeeds = `
   SELECT chain, mode, NULL, NULL, 0, chain_id, NULL, NULL FROM scans WHERE chain_id IS NOT NULL
   UNION ALL
   SELECT chain, mode, symbol, contract, 0, NULL, decimals, NULL FROM (
-    SELECT *, (SELECT value ->> 'decimals' FROM json_each(?) WHERE value ->> 'chain' = tokens.chain
+    SELECT *, (SELECT CAST(value ->> 'decimals' AS BIGINT) FROM json_each(?) WHERE value ->> 'chain' = tokens.chain
       AND value ->> 'mode' = tokens.mode AND value ->> 'symbol' = tokens.symbol) AS now FROM tokens) AS once
   WHERE CASE WHEN once.decimals <> now THEN EXISTS (SELECT 1 FROM payments WHERE token = once.id)
     OR EXISTS (SELECT 1 FROM receipts
-      WHERE chain = once.chain AND mode = once.mode AND currency = once.symbol) ELSE 0 END
+      WHERE chain = once.chain AND mode = once.mode AND currency = once.symbol) ELSE FALSE END
   UNION ALL
   SELECT chain, mode, NULL, NULL, 0, NULL, NULL, json_group_array(DISTINCT coalesce(payment_id, address)) FROM receipts WHERE ${isUndecided}
   GROUP BY chain, mode`

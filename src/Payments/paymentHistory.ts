@@ -163,7 +163,7 @@ export const transitionsOf = (db: Db, payment: PaymentId) =>
 
 const eventsIn = (db: Db, payment: PaymentId) =>
   db.all<StoredEvent>(
-    "SELECT id, kind, created_at AS createdAt FROM events WHERE payment_id = ? ORDER BY created_at, rowid",
+    "SELECT id, kind, created_at AS createdAt FROM events WHERE payment_id = ? ORDER BY created_at, sequence",
     [payment]
   )
 

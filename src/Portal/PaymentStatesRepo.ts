@@ -25,7 +25,7 @@ export const paymentStates = {
   pending: { text: "Pending", from: byStatus("pending") },
   detecting: { text: "Confirming", from: `${byStatus("detecting")} AND NOT ${isPart}` },
   confirmed: { text: "Confirmed", from: byStatus("confirmed") },
-  expired: { text: "Expired", from: `${byStatus("expired")} AND failure_reason IS NOT 'cancelled'` },
+  expired: { text: "Expired", from: `${byStatus("expired")} AND failure_reason IS DISTINCT FROM 'cancelled'` },
   cancelled: {
     text: "Cancelled",
     from: `payments INDEXED BY payments_list_cancelled WHERE ${of} AND failure_reason = 'cancelled'`

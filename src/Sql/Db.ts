@@ -29,6 +29,8 @@ export interface Db {
   readonly runEach: (sql: string, rows: ReadonlyArray<ReadonlyArray<Param>>) => Effect.Effect<void, StoreUnavailable>
   /** The number of statements run so far that may have changed the database. */
   readonly writes: () => number
+  /** The number of rows changed so far. */
+  readonly changes: Effect.Effect<number, StoreUnavailable>
 }
 
 /** Whether a query gives any row. */
@@ -97,6 +99,17 @@ export class Tx extends Context.Tag("tilld/Sql/Tx")<
 export const execute = (sql: string, params: ReadonlyArray<Param> = []): Effect.Effect<void, StoreUnavailable, Tx> =>
   Effect.flatMap(Tx, (tx) => tx.run(sql, params))
 
+/** Stores a row, in place of one with the same key. */
+export const replaceRow = (table: string, key: ReadonlyArray<string>, row: Readonly<Record<string, Param>>) => {
+  const columns = Object.keys(row)
+  const changed = columns.filter((column) => !key.includes(column)).map((column) => `${column} = excluded.${column}`)
+  return execute(
+    `INSERT INTO ${table} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})
+     ON CONFLICT (${key.join(", ")}) DO UPDATE SET ${changed.join(", ")}`,
+    Object.values(row)
+  )
+}
+
 /** How many rows a statement changes or deletes. */
 export const changedRows = (sql: string, params: ReadonlyArray<Param>): Effect.Effect<number, StoreUnavailable, Tx> =>
   Effect.flatMap(Tx, (tx) => Effect.map(tx.all(`${sql} RETURNING 1`, params), (rows) => rows.length))
@@ -110,6 +123,14 @@ export type CommitWith<A> = (result: A) => Effect.Effect<void, StoreUnavailable,
 
 /** A separate read-only connection. It sees every acknowledged write and never waits for the writer. */
 export class Reader extends Context.Tag("tilld/Sql/Reader")<Reader, Db>() {}
+
+/**
+ * What distinguishes a database server's present history from that of a restored copy, or of a standby that was promoted and
+ * may lack what was acknowledged. Undefined where the database is a file.
+ */
+export class StoreHistory extends Context.Reference<StoreHistory>()("tilld/Sql/StoreHistory", {
+  defaultValue: (): string | undefined => undefined
+}) {}
 
 const reasons: ReadonlyArray<readonly [code: RegExp, reason: string]> = [
   [/^SQLITE_FULL/, "the disk or its quota is full. Remedy: free some space; tilld goes on by itself"],
@@ -163,7 +184,7 @@ export const fromDatabase = (database: Database.Database, damaged: (cause: unkno
     if (!statement.readonly) writes++
     return statement
   }
-  return {
+  const db: Omit<Db, "changes"> = {
     all: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
       attempt(() => prepare(sql).all(params) as ReadonlyArray<Row>),
     get: <Row extends object>(sql: string, params: ReadonlyArray<Param> = []) =>
@@ -175,5 +196,12 @@ export const fromDatabase = (database: Database.Database, damaged: (cause: unkno
         for (const params of rows) statement.run(params)
       }),
     writes: () => writes
+  }
+  return {
+    ...db,
+    changes: Effect.map(
+      oneValue<number>({ ...db, changes: Effect.succeed(0) }, "SELECT total_changes()"),
+      (count = 0) => count
+    )
   }
 }

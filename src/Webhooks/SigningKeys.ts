@@ -6,7 +6,7 @@ import type { EndpointId } from "../Domain/Ids.ts"
 import { RotationUnderWay, SecretReplaced, SecretUnreadable } from "../Domain/SecretErrors.ts"
 import { BoundedMap } from "../lib/BoundedMap.ts"
 import { Secrets, type SecretsShape } from "../Secrets.ts"
-import { type Db, execute, Reader, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
+import { type Db, Reader, replaceRow, type StoreUnavailable, Tx, Writer } from "../Sql.ts"
 import type { SealedPair } from "./queue/EndpointsRepo.ts"
 import * as EndpointsRepo from "./queue/EndpointsRepo.ts"
 import { freshSecret, overlapping, type SigningKey, signingKey } from "./signature.ts"
@@ -45,12 +45,10 @@ const placeOfOwner = (owner: Owner): Place => ({
       "SELECT secret, previous_secret, previous_until FROM default_secrets WHERE account_id = ? AND mode = ?",
       [owner.account, owner.mode]
     ),
-  store: ({ previous_secret, previous_until, secret }, at) =>
-    execute(
-      `INSERT OR REPLACE INTO default_secrets (account_id, mode, secret, created_at, previous_secret, previous_until)
-       VALUES (?, ?, ?, ?, ?, ?)`,
-      [owner.account, owner.mode, secret, at, previous_secret, previous_until]
-    ),
+  store: (secrets, at) => {
+    const row = { account_id: owner.account, mode: owner.mode, ...secrets, created_at: at }
+    return replaceRow("default_secrets", ["account_id", "mode"], row)
+  },
   unreadable: () => SecretUnreadable.ofOwner(owner)
 })
 

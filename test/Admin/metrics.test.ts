@@ -152,7 +152,8 @@ liveTest("an unreadable store is reported, and the other metrics remain", functi
       get: () => broken,
       run: () => broken,
       runEach: () => broken,
-      writes: () => 0
+      writes: () => 0,
+      changes: broken
     }),
     Effect.provide(testSettingsLayer(path))
   )

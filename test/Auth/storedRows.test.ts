@@ -171,13 +171,13 @@ const day = 24 * 60 * 60_000
 const rowsOf: Readonly<Record<string, (person: Person) => Effect.Effect<unknown, unknown, Reader | Writer>>> = {
   passkeys: ({ id }) =>
     execute(
-      "INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES ('phone', ?, 'phone', x'00', 0, 0)",
+      "INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES ('phone', ?, 'phone', randomblob(1), 0, 0)",
       [id]
     ),
   passwords: ({ id }) =>
     execute(
       `INSERT INTO passwords (person_id, realm, sign_in_name, salt, hash, created_at)
-       VALUES (?, 'shop', 'ann', x'00', x'00', 0)`,
+       VALUES (?, 'shop', 'ann', randomblob(1), randomblob(1), 0)`,
       [id]
     ),
   sessions: (person) => {

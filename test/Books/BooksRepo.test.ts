@@ -94,7 +94,7 @@ const decided = (n: number, outcome: string | null) =>
   execute(
     `INSERT INTO exceptions (id, address, key, payment_id, kind, chain, mode, tx_hash, currency, amount, opened_at,
        closed_at, outcome)
-     VALUES (?, ?, ?, 'pay_1', 'overpaid', 'base', 'test', ?, 'USDC', '1', 1, iif(? IS NULL, NULL, 2), ?)`,
+     VALUES (?, ?, ?, 'pay_1', 'overpaid', 'base', 'test', ?, 'USDC', '1', 1, iif(CAST(? AS TEXT) IS NULL, NULL, 2), ?)`,
     [`exc_${n}`, addressOf(1).toLowerCase(), `${n}`, hashOf(n), outcome, outcome]
   )
 

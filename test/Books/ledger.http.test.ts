@@ -19,7 +19,7 @@ liveSuite(app, "the ledger by the API", (test) => {
     yield* execute(
       `INSERT INTO receipts (chain, mode, block_hash, address, position, block_number, block_time, tx_hash, currency, amount,
          payment_id, account_id, canonical, corroborated, seen_at, kind, credited, rate, rate_currency, rate_source)
-       SELECT 'base', 'test', printf('0x%064x', value), lower(address), 'log:0', value, value, printf('0x%064x', value), 'USDC',
+       SELECT 'base', 'test', printf('0x%064x', value), lower(address), 'log:0', CAST(value AS BIGINT), CAST(value AS BIGINT), printf('0x%064x', value), 'USDC',
          '1000000', payments.id, account_id, 1, 1, 1, 'credited', '1000000', '0.9', 'EUR', 'fixed'
        FROM payments, json_each('[1,2,3,4,5]') WHERE payments.id = ?`,
       [body.id]

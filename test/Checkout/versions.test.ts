@@ -42,7 +42,7 @@ const follow = Effect.gen(function* () {
   const payment = yield* inTransaction(
     Effect.gen(function* () {
       const tx = yield* Tx
-      yield* tx.run("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 100)")
+      yield* tx.run("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 100) ON CONFLICT DO NOTHING")
       const payment = { id: newPaymentId(n), checkoutToken: token, merchantRef: `order ${n}`, address: `0x${n}` }
       return yield* Payments.insert(someNewPayment(payment), { wallet: "w", index: n })
     })

@@ -178,7 +178,12 @@ describe("conditions", () => {
     const world = yield* makeWorld
     world.publicUrl = "https://127.0.0.1:1"
     const state = JSON.stringify({ seen: [], unsent: [], answered: world.publicUrl })
-    yield* living(world, execute("INSERT OR REPLACE INTO alerts (id, state) VALUES (1, ?)", [state]))
+    yield* living(
+      world,
+      execute("INSERT INTO alerts (id, state) VALUES (1, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state", [
+        state
+      ])
+    )
     expect(yield* living(world, next(world))).toEqual(["alert.opened", "proxy_gone"])
     const stored = living(world, rows<{ state: string }>("SELECT state FROM alerts"))
     expect((yield* stored).map((row) => JSON.parse(row.state).answered)).toEqual([world.publicUrl])

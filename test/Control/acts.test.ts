@@ -65,7 +65,7 @@ liveTest("of each wallet whose addresses are skipped its own users are named", f
   yield* besideDaemon(settings, function* () {
     yield* execute("INSERT INTO wallets (fingerprint, next_index) VALUES ('unused', 3)")
     yield* execute(
-      "INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES ('default', 'live', 'w', x'00')"
+      "INSERT INTO account_wallets (account_id, mode, fingerprint, xpub) VALUES ('default', 'live', 'w', randomblob(1))"
     )
     const jumped = yield* ask(settings, jumpAddresses, { by: 5 })
     expect(jumped).toContainEqual({ wallet: "w", from: 10, next: 15, usedBy: ["account default (live)"] })

@@ -130,7 +130,7 @@ const rows = [
   `INSERT INTO invoices (id, checkout_token, account_id, mode, amount, currency, choices, status, created_at, expires_at, metadata)
    VALUES ('${invoice}', 't', 'default', 'test', '25', 'EUR', 'USDC-base', 'open', 0, 9000000, '{}')`,
   `INSERT INTO api_keys (id, account_id, mode, name, hash, last_four, permissions, created_at)
-   VALUES ('key_1', 'default', 'test', 'shop', x'00', 'last', 'payments:read', 0)`,
+   VALUES ('key_1', 'default', 'test', 'shop', randomblob(1), 'last', 'payments:read', 0)`,
   `INSERT INTO events (id, account_id, mode, payment_id, kind, body, created_at)
    VALUES ('evt_${"d".repeat(22)}', 'default', 'test', '${payment(1)}', 'payment.created', '{}', 5)`,
   `INSERT INTO deliveries (sequence, id, event_id, payment_id, account_id, mode, endpoint_id, own_url, target, url, status,

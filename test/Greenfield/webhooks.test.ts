@@ -80,7 +80,10 @@ const pluginOf = (mode: Mode = "test", of?: AccountId) =>
     const { call, newAccount } = yield* TestApi
     const account = of ?? (yield* newAccount("Shop"))
     const owner = { account, mode }
-    yield* execute("INSERT OR IGNORE INTO shops (account_id, plugins, frame_origins) VALUES (?, 'on', '[]')", [account])
+    yield* execute(
+      "INSERT INTO shops (account_id, plugins, frame_origins) VALUES (?, 'on', '[]') ON CONFLICT DO NOTHING",
+      [account]
+    )
     const { key } = yield* Effect.flatMap(Keys, (keys) =>
       keys.create({
         ...owner,

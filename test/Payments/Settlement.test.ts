@@ -194,7 +194,7 @@ const own = "https://shop.example/own"
 const register = (id: string, events: ReadonlyArray<EventKind>, url: string) =>
   execute(
     `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
-     VALUES (?, 'default', 'test', ?, ?, x'00', 0)`,
+     VALUES (?, 'default', 'test', ?, ?, randomblob(1), 0)`,
     [id, url, JSON.stringify(events)]
   )
 

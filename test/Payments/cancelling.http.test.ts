@@ -29,7 +29,7 @@ liveSuite(testApp(), "POST /v1/payments/:id/cancel", (test, it) => {
     expect((yield* call("GET", path, { key })).body).toEqual(shown)
     const again = yield* cancel({ json: {} })
     expect([again.status, again.body]).toEqual([200, shown])
-    const events = yield* rows<{ body: string }>("SELECT body FROM events WHERE payment_id = ? ORDER BY rowid", [
+    const events = yield* rows<{ body: string }>("SELECT body FROM events WHERE payment_id = ? ORDER BY sequence", [
       created.id
     ])
     const [first, expired, ...others] = events.map(({ body }) => JSON.parse(body))

@@ -114,7 +114,7 @@ export const look = (id: PaymentId) =>
   Effect.gen(function* () {
     const reader = yield* Reader
     const events = yield* reader.all<{ kind: string }>(
-      "SELECT kind FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY rowid",
+      "SELECT kind FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY sequence",
       [id]
     )
     const exceptions = yield* Exceptions.ofPayment(reader, id)

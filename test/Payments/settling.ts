@@ -212,7 +212,7 @@ export const look = ({ id }: Payment) =>
   Effect.gen(function* () {
     const payment = yield* Repo.byId(yield* Reader, id)
     const events = yield* rows<{ kind: string; created_at: number; body: string }>(
-      "SELECT kind, created_at, body FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY rowid",
+      "SELECT kind, created_at, body FROM events WHERE payment_id = ? AND kind <> 'payment.exception' ORDER BY sequence",
       [id]
     )
     const transitions = yield* rows<{ to_status: string; at: number }>(

@@ -273,7 +273,7 @@ test("a passkey is removed by its person alone", function* () {
   const id = /per_[\w-]+/.exec((yield* ada.get(me)).text)?.[0] ?? ""
   for (const key of ["one", "two"]) {
     yield* execute(
-      "INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES (?, ?, '', x'00', 0, 0)",
+      "INSERT INTO passkeys (id, person_id, name, public_key, counter, created_at) VALUES (?, ?, '', randomblob(1), 0, 0)",
       [key, id]
     )
   }

@@ -313,7 +313,8 @@ storeTest("usage follows a change", function* () {
   const { id } = yield* register(a)
   const reader = yield* Reader
   const usage = reader.get<{ bytes: number; endpoint_bytes: number }>(
-    "SELECT bytes, endpoint_bytes FROM usage WHERE mode = 'test'"
+    "SELECT bytes, endpoint_bytes FROM usage WHERE account_id = ? AND mode = 'test'",
+    [merchant.account]
   )
   const before = yield* usage
   yield* changeEndpoint(id, { url: `${a}/${"x".repeat(1_000)}` })
@@ -328,7 +329,7 @@ storeTest("usage follows a change", function* () {
 storeTest("a secret that cannot be read can only be replaced without an overlap", function* () {
   const { id } = yield* register(a)
   const writer = yield* Writer
-  yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET secret = zeroblob(60)")))
+  yield* writer.write(Effect.flatMap(Tx, (tx) => tx.run("UPDATE endpoints SET secret = randomblob(60)")))
   expect(yield* Effect.flip(rotateTo(id, next))).toMatchObject({ _tag: "SecretUnreadable" })
   expect(yield* rotateTo(id, next, Duration.zero)).toMatchObject({ id })
 })

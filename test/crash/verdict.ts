@@ -140,10 +140,10 @@ export const judge = (file: string, evidence: Evidence): Effect.Effect<Verdict> 
   reading(file, (database) => {
     const read = <Row>(sql: string) => database.prepare(sql).all() as ReadonlyArray<Row>
     const payments = read<{ id: string; address: string; merchant_ref: string }>("SELECT * FROM payments")
-    const events = read<EventRow>("SELECT id, payment_id, kind, body FROM events ORDER BY rowid")
+    const events = read<EventRow>("SELECT id, payment_id, kind, body FROM events ORDER BY sequence")
     const deliveries = read<DeliveryRow>(
       `SELECT d.event_id, d.payment_id, e.kind, d.url, d.status, d.done_at IS NOT NULL AS is_over
-       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id ORDER BY e.rowid`
+       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id ORDER BY e.sequence`
     )
     const problems = [
       ...unsound(database),

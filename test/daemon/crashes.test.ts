@@ -20,7 +20,7 @@ const bytes = ({ request }: Delivered) => request.body.toString("utf8")
 /** The bytes of a payment's events, as they were committed. */
 const committed = (home: Home, { id }: PaymentObject) =>
   Effect.map(
-    rows<{ body: string }>(home, "SELECT body FROM events WHERE payment_id = ? ORDER BY created_at, rowid", id),
+    rows<{ body: string }>(home, "SELECT body FROM events WHERE payment_id = ? ORDER BY created_at, sequence", id),
     (events) => events.map(({ body }) => body)
   )
 

@@ -26,7 +26,7 @@ const payments = (world: World) =>
       world.daemon.home,
       `SELECT id, status, failure_reason,
         (SELECT group_concat(kind) FROM (SELECT kind FROM exceptions WHERE payment_id = p.id AND closed_at IS NULL ORDER BY kind)) AS exceptions,
-        (SELECT group_concat(kind) FROM (SELECT substr(kind, 9) AS kind FROM events WHERE payment_id = p.id AND kind NOT IN ('payment.updated', 'payment.exception') ORDER BY rowid)) AS kinds
+        (SELECT group_concat(kind) FROM (SELECT substr(kind, 9) AS kind FROM events WHERE payment_id = p.id AND kind NOT IN ('payment.updated', 'payment.exception') ORDER BY sequence)) AS kinds
        FROM payments AS p`
     ),
     (stored) => {
@@ -87,7 +87,7 @@ const webhooks = (world: World, secret: string) =>
     const due = yield* rows<{ id: string; body: string; url: string; status: string; payment_id: string }>(
       world.daemon.home,
       `SELECT e.id, CAST(e.body AS TEXT) AS body, d.url, d.status, e.payment_id
-       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id ORDER BY e.rowid`
+       FROM deliveries AS d JOIN events AS e ON e.id = d.event_id ORDER BY e.sequence`
     )
     const arrivals = yield* world.receiver.all
     const firsts = new Map<string, (typeof arrivals)[number]>()

@@ -25,7 +25,7 @@ export const lastLook = (db: Db, networks: ReadonlyArray<Network>) =>
   oneValue<number>(
     db,
     `SELECT min(coalesce(audited_at, 0)) FROM json_each(?)
-       LEFT JOIN scans ON chain = value ->> '$.chain' AND mode = value ->> '$.mode'`,
+       LEFT JOIN scans ON chain = value ->> 'chain' AND mode = value ->> 'mode'`,
     [JSON.stringify(networks.map(({ chain, mode }) => ({ chain, mode })))]
   )
 
@@ -67,7 +67,7 @@ export interface Finding extends Omit<AmountRow, "amount"> {
 export const found = (db: Db) =>
   Effect.map(
     db.all<Network & AmountRow & { readonly number: number; readonly told: 0 | 1 }>(
-      `SELECT * FROM unaccounted LIMIT ${mostFound}`
+      `SELECT * FROM unaccounted ORDER BY chain, mode, address, currency LIMIT ${mostFound}`
     ),
     (rows) => rows.map((row): Network & Finding => ({ ...row, amount: BigInt(row.amount), told: row.told === 1 }))
   )

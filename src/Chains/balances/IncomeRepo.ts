@@ -31,7 +31,7 @@ export const takeFromUnattributed = (network: Network, transfer: DatedTransfer, 
     const owner = (yield* ownersOf(tx, mode, [address])).get(address)
     const row = yield* tx.get<{ blockHash: string; amount: string }>(
       `SELECT block_hash AS blockHash, amount FROM receipts
-       WHERE payment_id IS ? AND listed IN ('own', 'stray') AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
+       WHERE payment_id IS NOT DISTINCT FROM ? AND listed IN ('own', 'stray') AND chain = ? AND mode = ? AND address = ? AND position = 'unattributed'
          AND currency = ? AND canonical = 1 AND block_number > ? AND coalesce(since_number, block_number) <= ?
        ORDER BY block_number LIMIT 1`,
       [owner?.payment ?? null, chain, mode, address, currency, above, blockNumber]

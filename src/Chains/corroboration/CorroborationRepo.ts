@@ -180,12 +180,13 @@ export interface Denial extends NamedReceipt {
 /** The providers that deny receipts in blocks up to `number` that payments wait for. */
 export const denials = (db: Db, { chain, mode }: Network, number: number) =>
   db.all<Denial>(
-    `SELECT host, min(txHash) AS txHash, owner FROM (
-       SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
-       WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND block_number <= ?
-         AND denied_by IS NOT NULL AND ${isAwaited}
-       LIMIT ?)
-     GROUP BY host ORDER BY host`,
+    `SELECT host, txHash, owner FROM (
+       SELECT *, row_number() OVER (PARTITION BY host ORDER BY txHash, owner) AS place FROM (
+         SELECT denied_by AS host, tx_hash AS txHash, coalesce(payment_id, address) AS owner FROM receipts
+         WHERE chain = ? AND mode = ? AND canonical = 1 AND corroborated = 0 AND listed IS NOT NULL AND block_number <= ?
+           AND denied_by IS NOT NULL AND ${isAwaited}
+         LIMIT ?) AS denied) AS placed
+     WHERE place = 1 ORDER BY host`,
     [chain, mode, number, maxDenied]
   )
 

@@ -58,9 +58,10 @@ const corroborate = (
 ) =>
   Effect.gen(function* () {
     const rows = yield* (yield* Tx).all<{ touched: Touched }>(
-      `UPDATE receipts SET corroborated = given.value ->> 5, canonical = 1, refuted = 0, block_time = given.value ->> 3,
+      `UPDATE receipts SET corroborated = CAST(given.value ->> 5 AS BIGINT), canonical = 1, refuted = 0,
+         block_time = CAST(given.value ->> 3 AS BIGINT),
          sender = given.value ->> 6,
-         since_time = iif(since_number IS NULL, NULL, min(given.value ->> 4, given.value ->> 3))
+         since_time = iif(since_number IS NULL, NULL, min(CAST(given.value ->> 4 AS BIGINT), CAST(given.value ->> 3 AS BIGINT)))
        FROM json_each(?) AS given
        WHERE corroborated = 0 AND chain = ? AND mode = ? AND block_hash = given.value ->> 0 AND address = given.value ->> 1
          AND position = given.value ->> 2 AND ${condition}

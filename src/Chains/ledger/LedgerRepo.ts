@@ -145,7 +145,7 @@ export const oldBlocks = (db: Db, { chain, mode }: Network, after: number, befor
 export const dropBlocks = ({ chain, mode }: Network, numbers: ReadonlyArray<number>) =>
   execute(
     `DELETE FROM blocks
-       WHERE chain = ? AND mode = ? AND number IN (SELECT value FROM json_each(?))`,
+       WHERE chain = ? AND mode = ? AND number IN (SELECT CAST(value AS BIGINT) FROM json_each(?))`,
     [chain, mode, JSON.stringify(numbers)]
   )
 
@@ -217,9 +217,11 @@ export const keyOf = ({ address, blockHash, position }: ReceiptKey): string => `
  * inside a contract, only one transaction is at an index of a block, and a block has one number: so one of the two
  * reports is wrong, and the last one counts until it is corroborated.
  */
-const isContradicting = `corroborated = 0 AND (block_number <> excluded.block_number
-  OR (position GLOB 'tx:*' OR position GLOB 'call:*') AND (amount <> excluded.amount OR tx_hash <> excluded.tx_hash))`
-const replaced = (column: string): string => `${column} = iif(${isContradicting}, excluded.${column}, ${column})`
+const isContradicting = `receipts.corroborated = 0 AND (receipts.block_number <> excluded.block_number
+  OR (receipts.position GLOB 'tx:*' OR receipts.position GLOB 'call:*')
+    AND (receipts.amount <> excluded.amount OR receipts.tx_hash <> excluded.tx_hash))`
+const replaced = (column: string): string =>
+  `${column} = iif(${isContradicting}, excluded.${column}, receipts.${column})`
 
 /** What settlement reads a transfer as. Money without a transaction may still become more: it is always read. */
 const listedAs = ({ chain }: Network, { own }: Owner, currency: string, { amount, position }: DatedTransfer) => {
@@ -271,8 +273,9 @@ export const keepReceipts = (network: Network, transfers: ReadonlyArray<DatedTra
            (SELECT account_id FROM payments WHERE id = ?), 1, ?, ?, ?, ?, ?, ?, ?)
          ON CONFLICT (chain, mode, block_hash, address, position) DO UPDATE SET
            ${["amount", "tx_hash", "sender", "listed", "block_number", "block_time", "reported_by"].map(replaced).join(", ")},
-           refuted = iif(${isContradicting}, 0, refuted), unverifiable = iif(${isContradicting}, 0, unverifiable),
-           denied_by = iif(${isContradicting}, NULL, denied_by), canonical = iif(${isContradicting}, 1, 1 - refuted)`,
+           refuted = iif(${isContradicting}, 0, receipts.refuted),
+           unverifiable = iif(${isContradicting}, 0, receipts.unverifiable),
+           denied_by = iif(${isContradicting}, NULL, receipts.denied_by), canonical = iif(${isContradicting}, 1, 1 - receipts.refuted)`,
         [...key, ...block, txHash, ...named, ...rest, ...interval]
       )
       touched.push(owner.payment ?? (transfer.address as `0x${string}`))

@@ -110,7 +110,7 @@ export const anyUndone = (db: Db, { chain, mode }: Network, final: number, searc
        WHERE canonical = 0 AND refuted = 0 AND listed = 'own' AND chain = ? AND mode = ?
          AND EXISTS (SELECT 1 FROM payments
            WHERE id = gone.payment_id AND status = 'confirmed' AND payments.chain = gone.chain)
-         AND (block_number > ? OR ? AND NOT EXISTS (
+         AND (block_number > ? OR ? = 1 AND NOT EXISTS (
            SELECT 1 FROM searches WHERE payment_id = gone.payment_id AND number >= gone.block_number))
          AND NOT EXISTS (SELECT 1 FROM receipts AS again
            WHERE again.payment_id = gone.payment_id AND again.listed = 'own' AND again.tx_hash = gone.tx_hash

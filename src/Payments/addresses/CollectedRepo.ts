@@ -189,7 +189,7 @@ export const received = (
             WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1 AND r.corroborated = 0
               AND r.unverifiable = 0 AND r.listed IN ('own', 'stray'))) AS held
        FROM payments p JOIN wallets w ON w.fingerprint = p.wallet
-       WHERE p.sequence > ? AND p.sequence <= ? AND p.mode = ? AND (? IS NULL OR p.account_id = ?)
+       WHERE p.sequence > ? AND p.sequence <= ? AND p.mode = ? AND (CAST(? AS TEXT) IS NULL OR p.account_id = ?)
          AND EXISTS (SELECT 1 FROM receipts r INDEXED BY receipts_payment
                      WHERE r.payment_id = p.id AND r.chain = ? AND r.canonical = 1)
        ORDER BY p.sequence`,
@@ -277,7 +277,7 @@ export const keptBeside = (db: Db, exceptions: ReadonlyArray<Held>) =>
        UNION ALL SELECT l.id, f.chain, f.currency, p.amount, -1
        FROM listed l CROSS JOIN refunds f INDEXED BY refunds_payment ON f.payment_id = l.id
          JOIN refund_parts p ON p.refund_id = f.id LEFT JOIN exceptions e ON e.id = p.exception_id
-       WHERE p.tx_hash IS NOT NULL AND e.kind IS NOT 'unattributed'
+       WHERE p.tx_hash IS NOT NULL AND e.kind IS DISTINCT FROM 'unattributed'
          AND (f.status = 'begun' OR (f.status = 'noted' AND f.tx_hash IS NULL AND f.receiver IS NOT NULL))
        UNION ALL SELECT l.id, c.chain, c.currency, c.amount, -1
        FROM listed l CROSS JOIN collected c INDEXED BY collected_address ON c.address = l.address AND c.mode = l.mode`,

@@ -25,9 +25,10 @@ export const byFingerprint = (db: Db, fingerprint: string) =>
 export const ensure = ({ account, fingerprint, sponsor }: Pick<HdWallet, "fingerprint"> & Partial<HdWallet>) =>
   execute(
     `INSERT INTO wallets (fingerprint, next_index, jump, account_number, sponsor)
-       SELECT ?, 0, jump, ?, ? FROM numbering WHERE true
-       ON CONFLICT DO UPDATE SET account_number = coalesce(excluded.account_number, account_number),
-         sponsor = coalesce(excluded.sponsor, sponsor)`,
+       SELECT ?, 0, jump, CAST(? AS BIGINT), ? FROM numbering WHERE true
+       ON CONFLICT (fingerprint) DO UPDATE
+         SET account_number = coalesce(excluded.account_number, wallets.account_number),
+           sponsor = coalesce(excluded.sponsor, wallets.sponsor)`,
     [fingerprint, account ?? null, sponsor?.toLowerCase() ?? null]
   )
 

@@ -58,7 +58,7 @@ const provenKeys = "wallet_proven_"
 /** Stores the day of a proof; an older one replaces no newer one. */
 export const recordProof = ({ day, fingerprint }: Challenge) =>
   execute(
-    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)",
+    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE excluded.value > meta.value",
     [`${provenKeys}${fingerprint}`, day]
   )
 

@@ -153,7 +153,7 @@ export const dueDelivery = (db: Db, target: string, sequence: number, now: numbe
       db,
       `SELECT d.sequence, d.id, d.event_id AS eventId, d.account_id AS account, d.mode, d.endpoint_id AS endpoint, d.url,
          p.url AS endpointUrl, e.body, d.status, d.attempts, d.redelivery,
-         d.plugin, p.plugin ->> 'automaticRedelivery' AS automaticRedelivery
+         d.plugin, CAST(p.plugin ->> 'automaticRedelivery' AS BIGINT) AS automaticRedelivery
        FROM deliveries AS d JOIN events AS e ON e.id = d.event_id LEFT JOIN endpoints AS p ON p.id = d.endpoint_id
        WHERE d.sequence = ? AND d.target = ? AND d.next_attempt_at <= ?`,
       [sequence, target, now]
@@ -229,8 +229,8 @@ const storeState = ({ attempts, endedAt, isRetried, sequence, status }: Attempt)
   return execute(
     `UPDATE deliveries SET attempts = ?, redelivery = 0, resume_at = NULL,
        status = iif(next_attempt_at IS NULL AND ? <> 'delivered', status, ?),
-       next_attempt_at = iif(next_attempt_at IS NULL, NULL, ?),
-       done_at = iif(next_attempt_at IS NULL OR ? IS NULL, coalesce(done_at, ?), NULL)
+       next_attempt_at = iif(next_attempt_at IS NULL, NULL, CAST(? AS BIGINT)),
+       done_at = iif(next_attempt_at IS NULL OR CAST(? AS BIGINT) IS NULL, coalesce(done_at, ?), NULL)
      WHERE sequence = ?`,
     [attempts, next.status, next.status, nextAt, nextAt, endedAt, sequence]
   )
@@ -293,7 +293,7 @@ export const releaseBehind = (sequences: ReadonlyArray<number>, now: number) =>
     const tx = yield* Tx
     yield* tx.run(
       `UPDATE deliveries SET next_attempt_at = ?, after_sequence = NULL
-       WHERE after_sequence IN (SELECT value FROM json_each(?))`,
+       WHERE after_sequence IN (SELECT CAST(value AS BIGINT) FROM json_each(?))`,
       [now, JSON.stringify(sequences)]
     )
   })
@@ -335,8 +335,12 @@ export const forgetDeliveries = (until: number, limit: number) =>
       [until, limit]
     )
     const sequences = JSON.stringify(done)
-    yield* tx.run("DELETE FROM attempts WHERE delivery IN (SELECT value FROM json_each(?))", [sequences])
-    yield* tx.run("DELETE FROM deliveries WHERE sequence IN (SELECT value FROM json_each(?))", [sequences])
+    yield* tx.run("DELETE FROM attempts WHERE delivery IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", [
+      sequences
+    ])
+    yield* tx.run("DELETE FROM deliveries WHERE sequence IN (SELECT CAST(value AS BIGINT) FROM json_each(?))", [
+      sequences
+    ])
     return done.length === limit
   })
 

@@ -99,7 +99,7 @@ const withAttempts = (db: Db, deliveries: ReadonlyArray<DeliveryRow>) =>
       `SELECT delivery, number, redelivery, started_at AS startedAt, ended_at AS endedAt, address, status, error,
          iif(body_of IS NULL, body_start,
            (SELECT body_start FROM attempts WHERE delivery = a.delivery AND number = a.body_of)) AS bodyStart
-       FROM attempts AS a WHERE delivery IN (SELECT value FROM json_each(?)) ORDER BY delivery, number`,
+       FROM attempts AS a WHERE delivery IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) ORDER BY delivery, number`,
       [JSON.stringify(deliveries.map(({ sequence }) => sequence))]
     ),
     (rows): ReadonlyArray<LoggedDelivery> => {

@@ -92,8 +92,8 @@ export const markDeleted = (owner: Owner, id: string, plugins: boolean, at: numb
     oneValue<EndpointId>(
       tx,
       `UPDATE endpoints SET deleted_at = ? WHERE id = ? AND account_id = ? AND mode = ? AND deleted_at IS NULL
-         AND (plugin IS NOT NULL) = ? RETURNING id`,
-      [at, id, owner.account, owner.mode, plugins ? 1 : 0]
+         AND plugin IS ${plugins ? "NOT NULL" : "NULL"} RETURNING id`,
+      [at, id, owner.account, owner.mode]
     )
   )
 
@@ -109,7 +109,7 @@ export const replaceSecrets = (id: EndpointId, { previous_secret, previous_until
     id
   ])
 
-const selectHalfDeleted = `SELECT id FROM endpoints AS e WHERE (deleted_at IS NOT NULL OR plugin ->> 'enabled' = 0) AND (
+const selectHalfDeleted = `SELECT id FROM endpoints AS e WHERE (deleted_at IS NOT NULL OR CAST(plugin ->> 'enabled' AS BIGINT) = 0) AND (
   EXISTS (SELECT 1 FROM deliveries WHERE target = e.id AND next_attempt_at IS NOT NULL)
   OR EXISTS (SELECT 1 FROM deliveries WHERE endpoint_id = e.id AND after_sequence IS NOT NULL))`
 

@@ -16,7 +16,7 @@ export const moveToOwnUrl = (sequences: ReadonlyArray<number>) =>
     const owed = yield* tx.all<Owner & { sequence: number; url: string }>(
       `SELECT d.sequence, d.account_id AS account, d.mode, p.webhook_url AS url
        FROM deliveries AS d JOIN payments AS p ON p.id = d.payment_id
-       WHERE d.sequence IN (SELECT value FROM json_each(?)) AND d.own_url = 1`,
+       WHERE d.sequence IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND d.own_url = 1`,
       [JSON.stringify(sequences)]
     )
     for (const row of owed) {
@@ -46,7 +46,7 @@ export const releaseEndpoint = (endpoint: EndpointId, limit: number) =>
         const ended = yield* tx.all<{ sequence: number; status: DeliveryStatus }>(
           `UPDATE deliveries SET status = iif(status IN ('pending', 'failed'), 'cancelled', status),
              next_attempt_at = NULL, after_sequence = NULL, redelivery = 0, resume_at = NULL, done_at = ?
-           WHERE sequence IN (SELECT value FROM json_each(?)) AND own_url = 0 RETURNING sequence, status`,
+           WHERE sequence IN (SELECT CAST(value AS BIGINT) FROM json_each(?)) AND own_url = 0 RETURNING sequence, status`,
           [now, JSON.stringify(found)]
         )
         const cancelled = ended.flatMap(({ sequence, status }) => (status === "cancelled" ? [sequence] : []))

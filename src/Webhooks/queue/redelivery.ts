@@ -99,7 +99,7 @@ interface Row extends Owner {
 }
 
 const rows = `SELECT d.sequence, d.id, d.event_id, (SELECT kind FROM events WHERE id = d.event_id) AS kind, d.account_id AS account, d.mode, d.status, d.endpoint_id, d.own_url,
-    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL OR coalesce(e.plugin ->> 'enabled', 1) = 0 AS endpoint_deleted
+    d.redelivery, d.next_attempt_at, d.after_sequence, d.created_at, d.attempts + d.redeliveries AS attempts_made, e.deleted_at IS NOT NULL OR coalesce(CAST(e.plugin ->> 'enabled' AS BIGINT), 1) = 0 AS endpoint_deleted
   FROM deliveries AS d LEFT JOIN endpoints AS e ON e.id = d.endpoint_id`
 
 const verdictOn = (row: Row, now: number): Verdict => {

@@ -136,7 +136,7 @@ it.scoped("a reorg removes what is above the common ancestor: blocks, receipts, 
     const reader = yield* Reader
     const where = "WHERE chain = 'ethereum' AND mode = 'test'"
     const left = (columns: string, table: string) =>
-      Effect.map(reader.all(`SELECT ${columns} FROM ${table} ${where}`), (rows) =>
+      Effect.map(reader.all(`SELECT ${columns} FROM ${table} ${where} ORDER BY 1`), (rows) =>
         rows.map((row) => Object.values(row as object))
       )
     yield* write(Ledger.orphanAbove(own, block(own, 20)))

@@ -79,7 +79,7 @@ describe("WatchedAddresses", () => {
              INSERT INTO payments (id, checkout_token, account_id, mode, merchant_ref, amount, currency, chain, address,
                wallet, wallet_index, status, created_at, expires_at, metadata, ended_at)
              SELECT 'p' || n, n, 'default', 'test', 'm' || n, '1', 'ETH', 'ethereum', printf('0x%040d', n), 'w', n,
-               'expired', 0, 0, '{}', ${39 * day} + (n > 10000) FROM numbers`
+               'expired', 0, 0, '{}', ${39 * day} + iif(n > 10000, 1, 0) FROM numbers`
           )
         }),
         Effect.map(WatchedAddresses, ({ size }) => expect(size("test")).toBe(many))
@@ -117,7 +117,7 @@ it.scoped("a skipped address is watched, in its own mode, for the late window", 
 const readUntil = (time: number) =>
   change(
     `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
-     VALUES ('ethereum', 'test', 0, 1, '0x1', ?, 0) ON CONFLICT DO UPDATE SET head_time = excluded.head_time`,
+     VALUES ('ethereum', 'test', 0, 1, '0x1', ?, 0) ON CONFLICT (chain, mode) DO UPDATE SET head_time = excluded.head_time`,
     time / 1000
   )
 

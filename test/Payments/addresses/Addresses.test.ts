@@ -238,7 +238,7 @@ const startWith = (own: ReadonlyArray<readonly [id: string, mode: "live" | "test
       for (const [id, mode, xpub] of own) {
         const { fingerprint } = hdWallet(xpub)
         const make = Effect.flatMap(Tx, (tx) =>
-          tx.run("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [id])
+          tx.run("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0) ON CONFLICT DO NOTHING", [id])
         )
         const sealed = new Uint8Array([1])
         yield* write(Effect.zipRight(make, insertWallet(AccountId.make(id), { mode, fingerprint, sealed })))

@@ -15,7 +15,7 @@ const payer = "0x70997970c51812dc3a010c7d01b50e0d17dc79c8"
 const endpoint = (id: string, ...kinds: ReadonlyArray<string>) =>
   execute(
     `INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at)
-     VALUES (?, 'default', 'test', ?, ?, x'00', 0)`,
+     VALUES (?, 'default', 'test', ?, ?, randomblob(1), 0)`,
     [`wh_${id.repeat(22)}`, `https://${id}.example/`, JSON.stringify(kinds)]
   )
 

@@ -162,7 +162,7 @@ test("an income of ours sends nothing back", function* () {
 
 test("what another payment's address sends is no refund of this one's", function* () {
   const { is, look } = yield* withRefunds(hash("a"))
-  yield* execute("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 100)")
+  yield* execute("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 100) ON CONFLICT DO NOTHING")
   yield* execute(
     "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, 'test', 'w', 99, 0)",
     [getAddress(sender)]
@@ -199,7 +199,7 @@ test("each change of what goes back is told, and that the chain has it for good"
   yield* TestClock.adjust("10 minutes")
   yield* look
   const bodies = yield* rows<{ body: string }>(
-    "SELECT body FROM events WHERE kind IN ('payment.updated', 'refund.final')"
+    "SELECT body FROM events WHERE kind IN ('payment.updated', 'refund.final') ORDER BY sequence"
   )
   const events = bodies.map(({ body }) => Schema.decodeUnknownSync(Schema.parseJson(WebhookEvent))(body))
   expect(events.map(({ data, event }) => [event, data.id, data.status, data.refunded, data.kept])).toEqual([

@@ -140,7 +140,7 @@ testOfPair("money that two providers have is decided on, whatever one alone adds
 })
 
 const stored = Effect.flatMap(Tx, (tx) =>
-  tx.all<{ id: string; kind: string }>("SELECT id, kind FROM events ORDER BY rowid")
+  tx.all<{ id: string; kind: string }>("SELECT id, kind FROM events ORDER BY sequence")
 )
 const events = inTransaction(stored)
 const idsOf = (all: ReadonlyArray<{ id: string; kind: string }>, kind: string) =>
