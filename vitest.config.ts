@@ -14,6 +14,15 @@ const suites: Readonly<Record<string, ReadonlyArray<string>>> = {
   load: ["test/load/*.test.ts"]
 }
 
+/** Suites of the database's file: its size, copies, statistics and triggers. With `TEST_ENGINE=postgres` there is none. */
+const ofFile = [
+  "test/{Auth/usage,Books/month,Conditions/judge,Conditions/files,Control/rotateSecrets,Payments/pages}.test.ts",
+  "test/Payments/addresses/{Addresses,continuity}.test.ts",
+  "test/{Operations/auditLog,Webhooks/deliveries.http}.test.ts",
+  "test/Sql/*.test.ts"
+]
+const { TEST_ENGINE } = process.env
+
 /** Milliseconds of each suite in earlier runs here, as `scripts/vitest-reporter.mjs` notes them. */
 const times: Readonly<Record<string, number>> = existsSync("node_modules/.cache/suites.json")
   ? JSON.parse(readFileSync("node_modules/.cache/suites.json", "utf8"))
@@ -33,10 +42,13 @@ export default defineConfig(({ mode }) => ({
   test: {
     include: [...(suites[mode] ?? [])],
     env: { TEST_MODE: mode, TEST_SEED: `${treeSeed()}` },
-    exclude: mode === "test" ? [...configDefaults.exclude, ...long] : [],
+    exclude: [
+      ...(mode === "test" ? [...configDefaults.exclude, ...long] : []),
+      ...(TEST_ENGINE === "postgres" ? ofFile : [])
+    ],
     // They judge times, and flood the machine.
     fileParallelism: mode === "test",
-    globalSetup: "test/lib/build.ts",
+    globalSetup: ["test/lib/build.ts", "test/lib/postgresServer.ts"],
     // Four processes on two cores: suites of a daemon wait for it most of the time. Each process loads the program once
     // for all suites, which takes a third of the time that loading it for each does. None ends before the others: tinypool
     // 1.1 may end an idle process twice, which vitest reports as an error.

@@ -211,7 +211,7 @@ const makePayments = Effect.gen(function* () {
    * the rest.
    */
   const create = (owner: Owner, request: CreatePayment, alsoCommit?: CommitWith<Created>) =>
-    Effect.flatMap(check(owner, request), (now) => writer.write(store(owner, request, now, alsoCommit)))
+    Effect.flatMap(check(owner, request), (now) => writer.write(store(owner, request, now, alsoCommit), true))
 
   /** The first part of `create`, outside of transactions. It gives the second, which stores, with this reference. */
   const prepare = (owner: Owner, request: CreatePayment) =>

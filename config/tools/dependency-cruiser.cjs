@@ -52,6 +52,7 @@ const rooms = [
   "Auth",
   "Operations",
   "Secrets",
+  "Sql/postgres",
   "Sql",
   "migrations",
   "migrations/0001_start",

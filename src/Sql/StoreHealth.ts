@@ -14,7 +14,7 @@ import { type BigIntStats, statSync } from "node:fs"
 import { Context, Deferred, Effect, FiberId } from "effect"
 import { LogLimit } from "../Telemetry/LogLimit.ts"
 import { Workers } from "../Telemetry/Workers.ts"
-import { StoreUnavailable, Tx } from "./Db.ts"
+import { execute, StoreUnavailable } from "./Db.ts"
 import type { Writer } from "./Writer.ts"
 
 const interval = "2 seconds"
@@ -34,11 +34,7 @@ const replaced = (path: string): string =>
 type Write = Context.Tag.Service<typeof Writer>["write"]
 
 /** A write that changes nothing: it puts a page into the log, which a full or failing disk refuses. */
-const trial = Effect.gen(function* () {
-  const tx = yield* Tx
-  const row = yield* tx.get<{ user_version: number }>("PRAGMA user_version")
-  yield* tx.run(`PRAGMA user_version = ${row?.user_version ?? 0}`)
-})
+const trial = execute("UPDATE meta SET value = value WHERE key = 'written_by'")
 
 export class StoreHealth extends Context.Tag("tilld/Sql/StoreHealth")<StoreHealth, FilesHealth>() {}
 

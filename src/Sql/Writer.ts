@@ -31,7 +31,16 @@ const stopwatch = Effect.map(Effect.clock, (clock) => () => {
  */
 export class Writer extends Context.Tag("tilld/Sql/Writer")<
   Writer,
-  { readonly write: <A, E>(command: Effect.Effect<A, E, Tx>) => Effect.Effect<A, E | StoreUnavailable> }
+  {
+    /**
+     * @param isIndependent that it may run among others of which that is true: what it reads none of them writes, but for
+     *   rows that a unique key or one statement keeps apart. A store that is far away carries out many at a time.
+     */
+    readonly write: <A, E>(
+      command: Effect.Effect<A, E, Tx>,
+      isIndependent?: boolean
+    ) => Effect.Effect<A, E | StoreUnavailable>
+  }
 >() {}
 
 type AlsoCommit = Effect.Effect<void, StoreUnavailable, Tx>
@@ -43,7 +52,7 @@ type AlsoCommit = Effect.Effect<void, StoreUnavailable, Tx>
  */
 export const alsoCommit = FiberRef.unsafeMake<AlsoCommit | undefined>(undefined)
 
-const changesSoFar = Effect.flatMap(Tx, (tx) => tx.get<{ changes: number }>("SELECT total_changes() AS changes"))
+const changesSoFar = Effect.flatMap(Tx, (tx) => tx.changes)
 
 const withAlsoCommit = <A, E>(command: Effect.Effect<A, E, Tx>, also: AlsoCommit | undefined) =>
   also === undefined
@@ -52,11 +61,12 @@ const withAlsoCommit = <A, E>(command: Effect.Effect<A, E, Tx>, also: AlsoCommit
         const before = yield* changesSoFar
         const result = yield* command
         const after = yield* changesSoFar
-        if (before?.changes !== after?.changes) yield* also
+        if (before !== after) yield* also
         return result
       })
 
 interface Command {
+  readonly isIndependent: boolean
   readonly run: Effect.Effect<unknown, unknown, Tx>
   readonly answer: (exit: Exit.Exit<unknown, unknown>) => void
 }
@@ -71,6 +81,24 @@ const storeUnavailableIn = (exit: Exit.Exit<unknown, unknown>): StoreUnavailable
   return error instanceof StoreUnavailable ? error : undefined
 }
 
+/** How a store runs transactions, one after another. */
+export interface Transactions {
+  /** Begins one, and gives the connection that runs it, for each command with counters of its own. */
+  readonly begin: Effect.Effect<() => Db, StoreUnavailable>
+  readonly commit: Effect.Effect<void, StoreUnavailable>
+  readonly rollback: Effect.Effect<void, StoreUnavailable>
+  /** Whether a statement waits for its answer, so that independent commands had better run among each other. */
+  readonly isFar: boolean
+}
+
+/** Those of a connection to SQLite. */
+export const transactionsOn = (db: Db): Transactions => ({
+  begin: Effect.as(db.run("BEGIN IMMEDIATE"), () => db),
+  commit: db.run("COMMIT"),
+  rollback: db.run("ROLLBACK"),
+  isFar: false
+})
+
 /** A command failed after it had written, and without savepoints only the whole transaction can be rolled back. */
 class NeedsSavepoints extends Data.TaggedError("NeedsSavepoints") {}
 
@@ -79,35 +107,44 @@ class NeedsSavepoints extends Data.TaggedError("NeedsSavepoints") {}
  * `savepoints`: with a savepoint around each command.
  */
 const commitGroup = (
-  db: Db,
+  transactions: Transactions,
   commands: ReadonlyArray<Command>,
   savepoints: boolean
 ): Effect.Effect<ReadonlyArray<CommandResult>, StoreUnavailable | NeedsSavepoints> =>
   Effect.gen(function* () {
     const millis = (yield* stopwatch)()
-    const results: Array<CommandResult> = []
-    let afterCommit: Array<() => void> = []
-    const tx: Tx["Type"] = { ...db, afterCommit: (action) => void afterCommit.push(action) }
-
-    yield* db.run("BEGIN IMMEDIATE")
-    yield* Effect.gen(function* () {
-      for (const command of commands) {
-        afterCommit = []
-        if (savepoints) yield* db.run("SAVEPOINT command")
-        const before = db.writes()
-        const exit = yield* Effect.exit(command.run)
-        // On a full disk SQLite rolls back the whole transaction, with its savepoints: the group cannot go on.
-        if (storeUnavailableIn(exit) !== undefined) return yield* exit as Exit.Exit<never, StoreUnavailable>
-        if (Exit.isFailure(exit) && db.writes() > before) {
-          if (!savepoints) return yield* new NeedsSavepoints()
-          yield* db.run("ROLLBACK TO command")
-        }
-        if (savepoints) yield* db.run("RELEASE command")
-        results.push({ exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] })
-        if (millis() >= groupMillis) break
+    const session = yield* transactions.begin
+    const runOne = Effect.fnUntraced(function* ({ run }: Command) {
+      const db = session()
+      const afterCommit: Array<() => void> = []
+      if (savepoints) yield* db.run("SAVEPOINT command")
+      const before = db.writes()
+      const tx: Tx["Type"] = { ...db, afterCommit: (action) => void afterCommit.push(action) }
+      const exit = yield* Effect.exit(Effect.provideService(run, Tx, tx))
+      // On a full disk SQLite rolls back the whole transaction, with its savepoints: the group cannot go on.
+      if (storeUnavailableIn(exit) !== undefined) return yield* exit as Exit.Exit<never, StoreUnavailable>
+      if (Exit.isFailure(exit) && db.writes() > before) {
+        if (!savepoints) return yield* new NeedsSavepoints()
+        yield* db.run("ROLLBACK TO command")
       }
-    }).pipe(Effect.provideService(Tx, tx))
-    yield* db.run("COMMIT")
+      if (savepoints) yield* db.run("RELEASE command")
+      return { exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] } satisfies CommandResult
+    })
+
+    const results: Array<CommandResult> = []
+    const isMany = transactions.isFar && !savepoints
+    do {
+      const from = results.length
+      let to = from + 1
+      if (isMany && commands[from]?.isIndependent) while (commands[to]?.isIndependent) to++
+      if (to - from > 1) {
+        results.push(...(yield* Effect.forEach(commands.slice(from, to), runOne, { concurrency: "unbounded" })))
+      } else {
+        const [command] = commands.slice(from, to)
+        if (command !== undefined) results.push(yield* runOne(command))
+      }
+    } while (results.length < commands.length && millis() < groupMillis)
+    yield* transactions.commit
     return results
   })
 
@@ -116,20 +153,22 @@ const commitGroup = (
  * that a command changes. When a command does fail after a write, the group is rolled back and runs again with
  * savepoints.
  */
-const commit = (db: Db, commands: ReadonlyArray<Command>) =>
-  commitGroup(db, commands, false).pipe(
-    Effect.catchTag("NeedsSavepoints", () => Effect.zipRight(db.run("ROLLBACK"), commitGroup(db, commands, true))),
+const commit = (transactions: Transactions, commands: ReadonlyArray<Command>) =>
+  commitGroup(transactions, commands, false).pipe(
+    Effect.catchTag("NeedsSavepoints", () =>
+      Effect.zipRight(transactions.rollback, commitGroup(transactions, commands, true))
+    ),
     Effect.catchTag("NeedsSavepoints", (error) => Effect.die(error))
   )
 
 /**
- * Starts the writer on a connection of its own. It ends with the scope; commands that still wait are interrupted.
- * `afterGroup` runs on the connection between two transactions. `health` may refuse commits, and gets the outcome of
+ * Starts the writer. It ends with the scope; commands that still wait are interrupted. `afterGroup` runs between two
+ * transactions. `health` may refuse commits, and gets the outcome of
  * each.
  */
 export const makeWriter = (
-  db: Db,
-  afterGroup: (db: Db) => Effect.Effect<void> = () => Effect.void,
+  transactions: Transactions,
+  afterGroup: Effect.Effect<void> = Effect.void,
   health: Pick<FilesHealth, "refusal" | "note"> = { refusal: () => undefined, note: () => {} }
 ): Effect.Effect<Context.Tag.Service<Writer>, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -148,7 +187,7 @@ export const makeWriter = (
       const commands = waiting.slice(0, groupSize)
       const millis = startWatch()
       const refusal = health.refusal()
-      const group = yield* Effect.exit(refusal ?? commit(db, commands))
+      const group = yield* Effect.exit(refusal ?? commit(transactions, commands))
       const took = millis()
       health.note(storeUnavailableIn(group))
       if (took > slowMillis) {
@@ -160,7 +199,7 @@ export const makeWriter = (
       }
       if (Exit.isFailure(group)) {
         // SQLite may have rolled the transaction back already (see above): an error of this ROLLBACK is ignored.
-        yield* Effect.exit(db.run("ROLLBACK"))
+        yield* Effect.exit(transactions.rollback)
         metrics.storeFailures.inc()
         return answer(commands.map(() => group))
       }
@@ -193,7 +232,7 @@ export const makeWriter = (
       while (true) {
         while (waiting.length === 0) yield* Queue.take(bell)
         yield* gather
-        yield* Effect.uninterruptible(Effect.zipRight(finish, afterGroup(db)))
+        yield* Effect.uninterruptible(Effect.zipRight(finish, afterGroup))
       }
     })
 
@@ -209,12 +248,12 @@ export const makeWriter = (
     )
 
     return {
-      write: <A, E>(command: Effect.Effect<A, E, Tx>) =>
+      write: <A, E>(command: Effect.Effect<A, E, Tx>, isIndependent = false) =>
         Effect.flatMap(FiberRef.get(alsoCommit), (also) =>
           Effect.async<A, E | StoreUnavailable>((resume) => {
             if (stopped !== undefined) return resume(Effect.failCause(stopped))
             const run = withAlsoCommit(command, also)
-            waiting.push({ run, answer: (exit) => resume(exit as Exit.Exit<A, E | StoreUnavailable>) })
+            waiting.push({ run, isIndependent, answer: (exit) => resume(exit as Exit.Exit<A, E | StoreUnavailable>) })
             bell.unsafeOffer(undefined)
           })
         )

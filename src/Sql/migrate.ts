@@ -2,26 +2,45 @@ import { renameSync, rmSync } from "node:fs"
 import { dirname } from "node:path"
 import { Migrator, SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Record } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
 import start from "../migrations/0001_start.ts"
 import { syncToDisk } from "./fileAccess.ts"
 import { StoreUnusable } from "./StoreUnusable.ts"
 
+/** Statements, in SQLite's words. */
+export type Migration = ReadonlyArray<string>
+
 /** Numbered, forward only. A migration that has shipped is never edited. */
-const migrations = {
+export const migrations: Readonly<Record<string, Migration>> = {
   "0001_start": start
 }
 
+const run = (statements: Migration) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+  )
+
 const table = "migrations"
 
-const numberOf = (name: string): number => Number.parseInt(name, 10)
+export const numberOf = (name: string): number => Number.parseInt(name, 10)
 
 /** The number of the newest schema that this version knows. */
 export const newestSchema = Math.max(...Object.keys(migrations).map(numberOf))
 
 /** In the table meta: the last version that opened the database to write. */
 const writtenBy = "written_by"
+export const selectVersion = `SELECT value FROM meta WHERE key = '${writtenBy}'`
+export const noteVersion = `INSERT INTO meta (key, value) VALUES ('${writtenBy}', ?)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value`
+
+/** What to do about a store whose schema is newer; `writer`: the version that wrote it, as far as that can be read. */
+export const newerSchema = (store: string, writer: string | undefined, schema: number, known: number) => {
+  const version = writer === undefined ? "a newer tilld" : `tilld ${writer}`
+  return new StoreUnusable({
+    message: `${store} was written by ${version} and has its schema ${schema}; this is tilld ${packageJson.version}, which knows schema ${known}. Start ${version} again, or restore a backup from before it was installed.`
+  })
+}
 
 /** Makes a consistent copy of the open database. It gets its final name only after it is checked and synced to disk. */
 const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
@@ -43,18 +62,6 @@ const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {
   syncToDisk(dirname(path))
 })
 
-/** What to do about a database whose schema is newer; it names the version that wrote it, as far as that can be read. */
-const refusal = Effect.fn("Sql.refusal")(function* (path: string, schema: number, known: number) {
-  const sql = yield* SqlClient.SqlClient
-  const [writer] = yield* sql
-    .unsafe<{ value: string }>("SELECT value FROM meta WHERE key = ?", [writtenBy])
-    .pipe(Effect.catchTag("SqlError", () => Effect.succeed([])))
-  const version = writer === undefined ? "a newer tilld" : `tilld ${writer.value}`
-  return new StoreUnusable({
-    message: `${path} was written by ${version} and has its schema ${schema}; this is tilld ${packageJson.version}, which knows schema ${known}. Start ${version} again, or restore a backup from before it was installed.`
-  })
-})
-
 /**
  * Migrates the database at `path`, open as the `SqlClient`, to the newest schema in one transaction. A database that
  * holds data is copied first, to `<path>.before-<number of the newest migration>`, and this version is noted as its writer.
@@ -62,7 +69,7 @@ const refusal = Effect.fn("Sql.refusal")(function* (path: string, schema: number
  */
 export const migrate = Effect.fn("Sql.migrate")(function* (
   path: string,
-  record: Record<string, Effect.Effect<void, unknown, SqlClient.SqlClient>> = migrations
+  record: Readonly<Record<string, Migration>> = migrations
 ) {
   const newest = Math.max(...Object.keys(record).map(numberOf))
   const sql = yield* SqlClient.SqlClient
@@ -70,7 +77,12 @@ export const migrate = Effect.fn("Sql.migrate")(function* (
   const [row] =
     known === undefined ? [] : yield* sql.unsafe<{ id: number | null }>(`SELECT max(migration_id) AS id FROM ${table}`)
   const current = row?.id ?? 0
-  if (current > newest) return yield* yield* refusal(path, current, newest)
+  if (current > newest) {
+    const [writer] = yield* sql
+      .unsafe<{ value: string }>(selectVersion)
+      .pipe(Effect.catchTag("SqlError", () => Effect.succeed([])))
+    return yield* newerSchema(path, writer?.value, current, newest)
+  }
   if (current > 0 && current < newest) {
     const copy = `${path}.before-${newest}`
     yield* copyTo(copy)
@@ -78,12 +90,10 @@ export const migrate = Effect.fn("Sql.migrate")(function* (
       Effect.annotateLogs({ copy, from: current, to: newest })
     )
   }
-  const note = sql.unsafe(
-    `INSERT INTO meta (key, value) VALUES (?, ?)
-     ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value`,
-    [writtenBy, packageJson.version]
+  const note = sql.unsafe(noteVersion, [packageJson.version])
+  yield* sql.withTransaction(
+    Effect.zipRight(Migrator.make({})({ loader: Migrator.fromRecord(Record.map(record, run)), table }), note)
   )
-  yield* sql.withTransaction(Effect.zipRight(Migrator.make({})({ loader: Migrator.fromRecord(record), table }), note))
 })
 
 /** `migrate` on a connection of its own. */

@@ -1,5 +1,3 @@
-import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
 import { accounts } from "./0001_start/accounts.ts"
 import { alerts } from "./0001_start/alerts.ts"
 import { audit } from "./0001_start/audit.ts"
@@ -12,18 +10,5 @@ import { webhooks } from "./0001_start/webhooks.ts"
 
 // Amounts are TEXT of decimal digits (a SQLite integer ends at 2^63). Times are INTEGER: Unix milliseconds, block times
 // Unix seconds. Addresses in `receipts` are lower case, in `payments` EIP-55.
-const statements = [
-  ...accounts,
-  ...payments,
-  ...ledger,
-  ...webhooks,
-  ...audit,
-  ...people,
-  ...requests,
-  ...usage,
-  ...alerts
-]
-
-export default Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.forEach(statements, (statement) => sql.unsafe(statement), { concurrency: 1, discard: true })
-)
+/** The definitions, in SQLite's words: PostgreSQL's are made of them. */
+export default [...accounts, ...payments, ...ledger, ...webhooks, ...audit, ...people, ...requests, ...usage, ...alerts]

@@ -6,7 +6,7 @@ import { Array as Arr, Deferred, Effect } from "effect"
 import { checkpoints, longestLog } from "../../src/Sql/checkpoints.ts"
 import { type Db, fromDatabase, Tx } from "../../src/Sql/Db.ts"
 import { noteLog } from "../../src/Sql/logOwner.ts"
-import { makeWriter } from "../../src/Sql/Writer.ts"
+import { makeWriter, transactionsOn } from "../../src/Sql/Writer.ts"
 import { threadOf } from "../../src/Sql/workerThread.ts"
 import { built } from "../lib/processes.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -34,13 +34,12 @@ const writing = (path: string, file: string, isFull = () => false, sync: Effect.
   Effect.gen(function* () {
     const move = yield* checkpoints(path, Effect.asVoid(sync), isFull, pathToFileURL(file))
     const moved: Array<Log> = []
-    const writer = yield* makeWriter(fromDatabase(yield* open(path)), (db) => {
-      const get: Db["get"] = <Row extends object>(sql: string) =>
-        Effect.tap(db.get<Row & Log>(sql), (log) =>
-          Effect.sync(() => void moved.push(log ?? { log: 0, checkpointed: -1 }))
-        )
-      return move({ ...db, get })
-    })
+    const db = fromDatabase(yield* open(path))
+    const get: Db["get"] = <Row extends object>(sql: string) =>
+      Effect.tap(db.get<Row & Log>(sql), (log) =>
+        Effect.sync(() => void moved.push(log ?? { log: 0, checkpointed: -1 }))
+      )
+    const writer = yield* makeWriter(transactionsOn(db), move({ ...db, get }))
     const insert = Effect.gen(function* () {
       const tx = yield* Tx
       yield* tx.run("INSERT INTO numbers (filler) VALUES (?)", ["x".repeat(200)])

@@ -1,6 +1,5 @@
 import { chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
-import { SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { expect, it } from "@effect/vitest"
 import Database from "better-sqlite3"
@@ -97,8 +96,8 @@ liveTest("a migration leaves a verified copy of the file from before", function*
   raw.close()
   yield* Effect.provide(
     migrate(path, {
-      "0001_start": Effect.void,
-      "0002_next": Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("CREATE TABLE next (id TEXT) STRICT"))
+      "0001_start": [],
+      "0002_next": ["CREATE TABLE next (id TEXT) STRICT"]
     }),
     SqliteClient.layer({ filename: path })
   )

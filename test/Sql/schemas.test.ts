@@ -1,4 +1,3 @@
-import { SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -38,12 +37,7 @@ const usedDatabase = Effect.gen(function* () {
   return path
 })
 
-const next = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  Effect.zipRight(
-    sql.unsafe("ALTER TABLE accounts ADD COLUMN colour TEXT"),
-    sql.unsafe("CREATE TABLE colours (name TEXT PRIMARY KEY) STRICT")
-  )
-)
+const next = ["ALTER TABLE accounts ADD COLUMN colour TEXT", "CREATE TABLE colours (name TEXT PRIMARY KEY) STRICT"]
 
 const withNext: Migrate = (path) =>
   migrate(path, { "0001_start": start, "0002_next": next }).pipe(Effect.provide(SqliteClient.layer({ filename: path })))
@@ -51,7 +45,7 @@ const withNext: Migrate = (path) =>
 const losing: Migrate = (path) =>
   migrate(path, {
     "0001_start": start,
-    "0002_next": Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("DELETE FROM accounts"))
+    "0002_next": ["DELETE FROM accounts"]
   }).pipe(Effect.provide(SqliteClient.layer({ filename: path })))
 
 liveTest("the kept SQL of a database makes the same one", function* () {

@@ -66,6 +66,8 @@ export interface HomeOptions {
   readonly port?: number
   /** Prices in USD in addition to those of ETH and USDC. */
   readonly prices?: Readonly<Record<string, string>>
+  /** The keys of a database that is no file of the home. */
+  readonly store?: string
   /** The chains that are watched in live mode too, with a wallet of its own; none unless given. */
   readonly liveChains?: Chains
 }
@@ -107,8 +109,7 @@ const configuration = (options: HomeOptions, database: string, xpubs: Readonly<R
 [server]
 port = ${options.port ?? 0}
 public_url = "http://127.0.0.1"
-[database]
-path = "${database}"
+${options.store ?? `[database]\npath = "${database}"`}
 [limits]
 per_minute = 1000000
 per_hour = 1000000
@@ -168,7 +169,7 @@ export const story = (home: Home, { id }: Pick<PaymentObject, "id">) =>
     )
     const events = yield* rows<{ kind: string }>(
       home,
-      "SELECT kind FROM events WHERE payment_id = ? ORDER BY created_at, rowid",
+      "SELECT kind FROM events WHERE payment_id = ? ORDER BY created_at, sequence",
       id
     )
     return { statuses: statuses.map((row) => row.to_status), events: events.map((row) => row.kind) }
@@ -264,7 +265,7 @@ export const newKey = ({ database }: Home, mode: Mode = "test") =>
 let orders = 0
 
 /** A daemon that was started: waits for its port. */
-const opened = Effect.fnUntraced(function* (home: Home, running: Running, key?: string) {
+export const opened = Effect.fnUntraced(function* (home: Home, running: Running, key?: string) {
   const { annotations } = yield* waitForLog(running, "listening")
   const url = `http://127.0.0.1:${annotations.port}`
   const apiKey = key ?? (yield* newKey(home))

@@ -11,7 +11,7 @@ export const seed = (
   const db = new Database(path)
   db.pragma("foreign_keys = OFF")
   const endpoint = db.prepare(
-    "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at, deleted_at) VALUES (?, 'default', ?, 'https://shop.example', '[]', x'00', 0, ?)"
+    "INSERT INTO endpoints (id, account_id, mode, url, events, secret, created_at, deleted_at) VALUES (?, 'default', ?, 'https://shop.example', '[]', randomblob(1), 0, ?)"
   )
   const delivery = db.prepare(
     `INSERT INTO deliveries (id, event_id, payment_id, account_id, mode, own_url, endpoint_id, target, url, status,

@@ -8,7 +8,7 @@ const readOn = (payment: string) =>
   execute(
     `INSERT INTO scans (chain, mode, start_number, head_number, head_hash, head_time, verified_number)
      SELECT chain, mode, 1, 112, '0x112', unixepoch(), 1 FROM payments WHERE id = ?
-     ON CONFLICT DO UPDATE SET head_number = head_number + 20`,
+     ON CONFLICT (chain, mode) DO UPDATE SET head_number = scans.head_number + 20`,
     [payment]
   )
 

@@ -50,6 +50,8 @@ export const testSettings = (path: string, over: Partial<SettingsShape> = {}): S
   server: { host: "127.0.0.1", port: 0, publicUrl: "http://127.0.0.1:8080", trustedProxies: [] },
   admin: undefined,
   database: { path, markFolder: `${path}.marks` },
+  postgres: undefined,
+  node: { name: "test", folder: "/nowhere" },
   control: { readSocket: "" },
   limits: { perMinute: 1_000_000, perHour: 1_000_000 },
   wallets: { live: undefined, test: Redacted.make(testXpub) },

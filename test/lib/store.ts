@@ -36,8 +36,8 @@ export const migratedDatabase = Effect.tap(temporaryDatabase, (path) =>
   Effect.map(migrated, (bytes) => writeFileSync(path, bytes))
 )
 
-/** A database file of its own. In memory there would be no second reader. */
-export const tempStore = Layer.unwrapScoped(Effect.map(migratedDatabase, Sql.layer))
+/** A store of its own: a file, since in memory there would be no second reader. */
+export const tempStore = Layer.unwrapScoped(Effect.map(migratedDatabase, (path) => Sql.layer(path)))
 
 /** What the body of a test yields: the body is written as for `Effect.gen`. */
 export type Yielded = YieldWrap<Effect.Effect<unknown, unknown, unknown>>
@@ -55,7 +55,7 @@ export const rows = <Row extends object>(sql: string, params: ReadonlyArray<Para
 
 /** Stores the default account, once. */
 export const storeAccount = execute(
-  "INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0)"
+  "INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0) ON CONFLICT DO NOTHING"
 )
 
 /** The writer, which refuses a command as a full disk does when `refuses` says so. */

@@ -1,3 +1,4 @@
+import Database from "better-sqlite3"
 import { Context, Effect, Fiber, Layer, Queue, Redacted, TestClock } from "effect"
 import type { Owner } from "../../src/Domain/Account.ts"
 import type { PaymentEventKind } from "../../src/Domain/Event.ts"
@@ -21,7 +22,7 @@ import { NameNotResolved, Resolver, TargetGuard } from "../../src/Webhooks/trans
 import { Webhooks } from "../../src/Webhooks.ts"
 import { someNewPayment } from "./payments.ts"
 import { testSettingsLayer, testWebhooks } from "./settings.ts"
-import { execute, rows, temporaryDatabase, type Yielded } from "./store.ts"
+import { execute, migratedDatabase, rows, temporaryDatabase, type Yielded } from "./store.ts"
 
 export const merchant: Owner = { account: AccountId.make("default"), mode: "test" }
 
@@ -91,9 +92,11 @@ const heardWriter = Layer.effect(
 const account = Layer.effectDiscard(
   Effect.gen(function* () {
     for (const { account } of [merchant, neighbour]) {
-      yield* execute("INSERT OR IGNORE INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0)", [account])
+      yield* execute("INSERT INTO accounts (id, name, created_at) VALUES (?, 'Shop', 0) ON CONFLICT DO NOTHING", [
+        account
+      ])
     }
-    yield* execute("INSERT OR IGNORE INTO wallets (fingerprint, next_index) VALUES ('w', 0)")
+    yield* execute("INSERT INTO wallets (fingerprint, next_index) VALUES ('w', 0) ON CONFLICT DO NOTHING")
   })
 )
 
@@ -200,10 +203,28 @@ export const untilStored = <R>(isSo: Effect.Effect<boolean, Sql.StoreUnavailable
 export const untilRecorded = (count: number): Effect.Effect<void, Sql.StoreUnavailable, Reader | Acknowledged> =>
   untilStored(Effect.map(attempts, ({ length }) => length >= count))
 
+/** How SQLite goes about a query in an empty file, where the stores of tests are in PostgreSQL. */
+const planElsewhere = (sql: string, params: ReadonlyArray<Param>) =>
+  Effect.scoped(
+    Effect.map(migratedDatabase, (path) => {
+      const database = new Database(path)
+      const plan = database.prepare<Array<unknown>, { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`).all(...params)
+      database.close()
+      return plan
+    })
+  )
+
+const { TEST_POSTGRES } = process.env
+
 /** Notes how SQLite goes about every query of `db`, step by step; the plans are made by `reader`. */
 export const explained = (db: Db, reader: Db, steps: Array<string>): Db => {
+  const planOf =
+    TEST_POSTGRES === undefined
+      ? (sql: string, params: ReadonlyArray<Param>) =>
+          reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
+      : planElsewhere
   const explain = (sql: string, params: ReadonlyArray<Param> = []) =>
-    Effect.map(reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params), (plan) => {
+    Effect.map(planOf(sql, params), (plan) => {
       steps.push(...plan.map(({ detail }) => detail))
     })
   return {

@@ -23,7 +23,7 @@ import { Quotes } from "../../src/Quotes.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../../src/Settings.ts"
 import type { Db } from "../../src/Sql/Db.ts"
-import { makeWriter } from "../../src/Sql/Writer.ts"
+import { makeWriter, transactionsOn } from "../../src/Sql/Writer.ts"
 import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
@@ -202,7 +202,8 @@ export class Life {
       get: (sql, params) => unlessGone(db.get(sql, params)),
       run: (sql, params) => unlessGone(sql === "COMMIT" ? this.#commit(db) : db.run(sql, params)),
       runEach: (sql, rows) => unlessGone(db.runEach(sql, rows)),
-      writes: db.writes
+      writes: db.writes,
+      changes: unlessGone(db.changes)
     }
   }
 
@@ -227,7 +228,7 @@ export class Life {
   get #store() {
     const { reader, writer } = this.#surroundings.store
     return Layer.scopedContext(
-      Effect.map(makeWriter(this.#mortal(writer)), (writer) =>
+      Effect.map(makeWriter(transactionsOn(this.#mortal(writer))), (writer) =>
         Context.make(Reader, this.#mortal(reader)).pipe(Context.add(Writer, writer))
       )
     )

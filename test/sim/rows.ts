@@ -103,7 +103,7 @@ export const statements = (db: Database.Database) => ({
   ),
   exceptions: db.prepare<[], ExceptionRow>(
     `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome, sent_back
-     FROM exceptions ORDER BY rowid`
+     FROM exceptions ORDER BY sequence`
   ),
   refundParts: db.prepare<[], RefundPartRow>(
     `SELECT refund_id, exception_id, address, chain, currency, p.tx_hash, p.amount, of_confirmed
@@ -111,7 +111,7 @@ export const statements = (db: Database.Database) => ({
   ),
   deliveries: db.prepare<[], DeliveryRow>(
     `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
-     JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.rowid, d.sequence`
+     JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.sequence, d.sequence`
   ),
   scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash, verified_number FROM scans"),
   searches: db.prepare<[], SearchRow>("SELECT payment_id, chain, number FROM searches"),

@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto"
 import { Clock, Context, Duration, Effect, Runtime } from "effect"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import { Settings } from "../../Settings.ts"
-import { Reader, Tx, Writer } from "../../Sql.ts"
+import { Reader, StoreHistory, Tx, Writer } from "../../Sql.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import { blindJump, furthestIn, furthestOf, type Mark, openIndexMark, overtakenIn, unitFolder } from "./IndexMark.ts"
 import * as Repo from "./WalletsRepo.ts"
@@ -76,11 +76,14 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   const mark = yield* openIndexMark(database, (cause) => {
     fork(Effect.logError("the index mark of the address numbering cannot be written", cause))
   })
-  const token = randomUUID()
+  const history = yield* StoreHistory
+  const token = history ?? randomUUID()
   const reader = yield* Reader
   const { token: last } = yield* Repo.numbering(reader)
   const known = nextOf(yield* Repo.all(reader))
-  const doubt = doubtOf({ token: last, wallets: known }, mark.found, found)
+  // A node that worked long ago has an old mark: of a server its history says whether the numbering may continue.
+  const proof = history === undefined ? mark.found : { tokens: ["", history], wallets: found, database: database.path }
+  const doubt = doubtOf({ token: last, wallets: known }, proof, found)
   const overtaken = new Map(overtakenIn(folders, database.path, furthestOf([known, found])))
   yield* mark.begin(doubt === undefined ? [last, token] : [token], found)
 
@@ -137,9 +140,9 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
     })
   })
 
-  /** Records a wallet's next index, without writing the mark. */
+  /** Records a wallet's next index, without writing the mark. Commands that ran among each other come in any order. */
   const note = (wallet: string, next: number) => {
-    wallets = { ...wallets, [wallet]: next }
+    wallets = { ...wallets, [wallet]: Math.max(next, wallets[wallet] ?? 0) }
   }
 
   /** Syncs the mark. One that could not be written is written again, also where no address is taken. */

@@ -1,0 +1,44 @@
+import { Context, Effect, Layer } from "effect"
+import { Workers } from "../../Telemetry/Workers.ts"
+import { type Db, oneValue, Reader, StoreHistory } from "../Db.ts"
+import { FilesHealth, StoreHealth } from "../StoreHealth.ts"
+import { makeWriter, Writer } from "../Writer.ts"
+import { reopened, type StorePlace } from "./Connection.ts"
+import { makeTransactions } from "./transactions.ts"
+
+/** Queries, each on that one of several connections which has the fewest before it. */
+const makeReader = (place: StorePlace, connections: number) =>
+  Effect.map(Effect.replicateEffect(reopened(place), connections), (pool): Db => {
+    let next = 0
+    const any = Effect.suspend(() =>
+      Effect.map(pool[next++ % pool.length]?.connect ?? Effect.never, (connection) => connection.db())
+    )
+    return {
+      all: (sql, params) => Effect.flatMap(any, (db) => db.all(sql, params)),
+      get: (sql, params) => Effect.flatMap(any, (db) => db.get(sql, params)),
+      run: (sql, params) => Effect.flatMap(any, (db) => db.run(sql, params)),
+      runEach: (sql, rows) => Effect.flatMap(any, (db) => db.runEach(sql, rows)),
+      writes: () => 0,
+      changes: Effect.succeed(0)
+    }
+  })
+
+/** The timeline of the server, which a promotion changes, and the number of the database, which a restored dump changes. */
+const history = `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' || oid AS history
+  FROM pg_database WHERE datname = current_database()`
+
+/** The writer and the reader of a schema of PostgreSQL, for the node whose lease has this epoch. */
+export const serverStore = (place: StorePlace, epoch: number, connections = 4) =>
+  Layer.scopedContext(
+    Effect.gen(function* () {
+      const health = new FilesHealth([])
+      const writer = yield* makeWriter(yield* makeTransactions(place, epoch), Effect.void, health)
+      ;(yield* Workers).condition("store", () => health.reason())
+      const reader = yield* makeReader(place, connections)
+      return Context.make(Reader, reader).pipe(
+        Context.add(Writer, writer),
+        Context.add(StoreHealth, health),
+        Context.add(StoreHistory, yield* oneValue<string>(reader, history))
+      )
+    })
+  )

@@ -1,0 +1,115 @@
+/**
+ * Which of several nodes works. The lease is one row, by the clock of the database: its holder renews it each second, and
+ * another node may take it once it is over, or once the session that renewed it has ended. To take it raises its epoch.
+ * Every transaction that writes asks for the epoch in itself (see transactions.ts), so that a node which was stopped or cut
+ * off for a while can store nothing any more, whatever it still believes. It gives itself up a second before the lease is
+ * over, without waiting for PostgreSQL.
+ */
+import { Data, Duration, Effect, Either, Fiber, Option } from "effect"
+import { waitAtMost } from "../../lib/waiting.ts"
+import { type Db, oneValue, type StoreUnavailable } from "../Db.ts"
+import { reopened, type StorePlace } from "./Connection.ts"
+import { prepare, refuseNewer } from "./migrate.ts"
+
+/** Milliseconds of a clock that nobody sets. */
+const monotonic = Effect.map(Effect.clock, (clock) => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n))
+
+const leaseMillis = 5_000
+const renewal = "1 second"
+/** How long before its end a lease that could not be renewed is given up. */
+const margin = 1_000
+/** A statement about the lease takes no longer, or its connection is given up. */
+const lookMillis = 2_000
+
+const session =
+  "pid = pg_backend_pid(), began = (SELECT backend_start FROM pg_stat_activity AS own WHERE own.pid = pg_backend_pid())"
+const end = `clock_timestamp() + interval '${leaseMillis} milliseconds'`
+const isFree = `(until < clock_timestamp() OR NOT EXISTS
+  (SELECT 1 FROM pg_stat_activity AS a WHERE a.pid = lease.pid AND a.backend_start = lease.began))`
+
+const take = `UPDATE lease SET epoch = epoch + 1, holder = ?, version = ?, until = ${end}, ${session} WHERE ${isFree} RETURNING epoch`
+const renew = `UPDATE lease SET until = ${end}, ${session} WHERE epoch = ? RETURNING epoch`
+const release = "UPDATE lease SET until = '-infinity' WHERE epoch = ?"
+
+/** The node that works; undefined while none does. */
+export interface Holder {
+  readonly node: string
+  readonly version: string
+}
+
+export const selectHolder = `SELECT holder AS node, version FROM lease WHERE NOT ${isFree}`
+
+/** Another node has the lease, or may have it: this one must store nothing more. */
+export class LeaseLost extends Data.TaggedError("LeaseLost")<{ readonly message: string }> {}
+
+/** What a node that waits sees. */
+export interface NodeStanding {
+  /** The node that works; undefined while none does. */
+  readonly holder: Holder | undefined
+  /** Why this node could not take over; undefined where it could. */
+  readonly problem: string | undefined
+}
+
+const lost = (why: string) =>
+  new LeaseLost({ message: `This node has given up the lease: ${why}. It ends, and a start makes it a standby` })
+
+/**
+ * Waits for the lease, and then renews it until the scope ends, which hands it over. A store that cannot be reached is waited
+ * for; one that this version cannot use only while another node works.
+ *
+ * @param stand called with what a node that waits sees, whenever it has looked
+ */
+export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
+  place: StorePlace,
+  own: Holder,
+  stand: (standing: NodeStanding) => Effect.Effect<void>
+) {
+  const { connect } = yield* reopened(place, lookMillis)
+  const run = <A, E>(use: (db: Db) => Effect.Effect<A, E | StoreUnavailable>) =>
+    Effect.flatMap(connect, (connection) => use(connection.db()))
+
+  const held = run((db) => db.get<Holder>(selectHolder))
+
+  /** The epoch, once this node has the lease. */
+  const attempt = Effect.gen(function* () {
+    yield* prepare(place)
+    const usable = yield* Effect.either(run((db) => refuseNewer(db, place)))
+    const epoch = Either.isLeft(usable)
+      ? undefined
+      : yield* run((db) => oneValue<number>(db, take, [own.node, own.version]))
+    if (epoch !== undefined) return epoch
+    const holder = yield* held
+    if (holder === undefined && Either.isLeft(usable)) return yield* usable.left
+    yield* stand({ holder, problem: Either.isLeft(usable) ? usable.left.message : undefined })
+    return undefined
+  })
+  const waited = Effect.gen(function* () {
+    while (true) {
+      const asked = yield* monotonic
+      const epoch = yield* Effect.catchTag(attempt, "StoreUnavailable", ({ message }) =>
+        Effect.as(stand({ holder: undefined, problem: message }), undefined)
+      )
+      if (epoch !== undefined) return { epoch, asked }
+      yield* Effect.sleep(renewal)
+    }
+  })
+  const { asked, epoch } = yield* Effect.acquireRelease(Effect.interruptible(waited), ({ epoch }) =>
+    Effect.ignore(run((db) => db.run(release, [epoch])))
+  )
+
+  const keep = Effect.gen(function* () {
+    let until = asked + leaseMillis - margin
+    while (true) {
+      yield* Effect.sleep(renewal)
+      const renewing = yield* monotonic
+      const asked = Effect.either(run((db) => oneValue<number>(db, renew, [epoch])))
+      const renewed = yield* waitAtMost(asked, Duration.millis(Math.max(until - renewing, 0)))
+      if (Option.isNone(renewed)) return yield* lost("PostgreSQL did not renew it in time")
+      if (Either.isLeft(renewed.value)) continue
+      if (renewed.value.right === undefined) return yield* lost("another node has taken it")
+      until = renewing + leaseMillis - margin
+    }
+  })
+  const renewing = yield* Effect.forkScoped(keep)
+  return { epoch, lost: Fiber.join(renewing) }
+})
