@@ -35,11 +35,18 @@ import { DeliveryClient } from "./Webhooks/transport/DeliveryClient.ts"
 import { Resolver, TargetGuard } from "./Webhooks/transport/TargetGuard.ts"
 import { Webhooks } from "./Webhooks.ts"
 
+/** The store, by whichever engine. */
+export type Store = ReturnType<typeof Sql.layer>
+
 /**
  * All services that the workers and the API need. Each line is built on the lines below it, and closed before them. The
  * caller holds the instance lock of the database.
  */
-export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
+export const appLayer = (
+  settings: SettingsShape,
+  env: SettingsSource["env"],
+  store: Store = Sql.layer(settings.database.path)
+) =>
   Layer.mergeAll(Invoices.layer, conditionsLayer).pipe(
     Layer.provideMerge(Payments.layer),
     Layer.provideMerge(Layer.mergeAll(Addresses.layer, Quotes.layer, Uncollected.layer)),
@@ -67,7 +74,7 @@ export const appLayer = (settings: SettingsShape, env: SettingsSource["env"]) =>
       )
     ),
     Layer.provideMerge(Secrets.layer),
-    Layer.provideMerge(Sql.layer(settings.database.path)),
+    Layer.provideMerge(store),
     Layer.provideMerge(MasterKey.layer(env)),
     Layer.provideMerge(Layer.succeed(Settings, settings)),
     Layer.provideMerge(Layer.mergeAll(Metrics.layer, Workers.layer, RefundBell.layer)),

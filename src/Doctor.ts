@@ -30,6 +30,7 @@ import {
   lookAtMark
 } from "./Doctor/machine.ts"
 import { examinePermissions } from "./Doctor/permissions.ts"
+import { examinePostgres } from "./Doctor/postgres.ts"
 import { examineProviders } from "./Doctor/providers.ts"
 import { lookAtStore, nextAfter, otherDatabase, overtakenWallets } from "./Doctor/storeFacts.ts"
 import { examineNeeds, examineSeed, examineUse } from "./Doctor/storeFindings.ts"
@@ -218,16 +219,19 @@ export const examine = Effect.fn("Doctor.examine")(function* (
   const reached = chains.flatMap(({ chain, usable }) => usable.slice(0, 1).map((seen) => [chain, seen] as const))
   // Before the database: a running daemon writes the mark after it.
   const mark = yield* lookAtMark(settings, daemon)
-  const { facts, findings: store } = yield* Effect.sync(() =>
-    mayOpen(daemon)
-      ? lookAtStore(
-          path,
-          daemon !== undefined,
-          settings.chains,
-          daemon === undefined ? lossOf({ path, markFolder: mark.folder }) : undefined
+  const { facts, findings: store } =
+    settings.postgres !== undefined
+      ? { facts: undefined, findings: yield* examinePostgres(settings.postgres, source.env) }
+      : yield* Effect.sync(() =>
+          mayOpen(daemon)
+            ? lookAtStore(
+                path,
+                daemon !== undefined,
+                settings.chains,
+                daemon === undefined ? lossOf({ path, markFolder: mark.folder }) : undefined
+              )
+            : { facts: undefined, findings: [] }
         )
-      : { facts: undefined, findings: [] }
-  )
   const overtaken =
     facts === undefined
       ? []
@@ -261,7 +265,8 @@ export const examine = Effect.fn("Doctor.examine")(function* (
     ...wallets.flat(),
     ...prices,
     // A daemon judges these by itself.
-    ...(daemon === undefined ? [...examineClock(reached), yield* examineDisk(settings)] : []),
+    ...(daemon === undefined ? examineClock(reached) : []),
+    ...(daemon === undefined && settings.postgres === undefined ? [yield* examineDisk(settings)] : []),
     ...(yield* examineReplaced(settings)),
     ...(facts === undefined
       ? []

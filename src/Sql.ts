@@ -13,7 +13,7 @@ import { forgetLog, noteLog } from "./Sql/logOwner.ts"
 import { migrateFile } from "./Sql/migrate.ts"
 import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
 import { orUnusable } from "./Sql/StoreUnusable.ts"
-import { makeWriter, Writer } from "./Sql/Writer.ts"
+import { makeWriter, transactionsOn, Writer } from "./Sql/Writer.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 
 export * from "./Sql/Db.ts"
@@ -88,12 +88,10 @@ export const layer = (path: string) =>
       // Both files stay the same until the last connection closes.
       const health = new FilesHealth([path, `${path}-wal`])
       const connect = (database: Database.Database) => fromDatabase(database, (cause) => health.damaged(cause))
-      const writer = yield* makeWriter(
-        connect(writing),
-        yield* checkpoints(path, sync(descriptor), () => health.isFull()),
-        health
-      )
+      const writer = connect(writing)
+      const afterGroup = yield* checkpoints(path, sync(descriptor), () => health.isFull())
+      const writes = yield* makeWriter(transactionsOn(writer), afterGroup(writer), health)
       ;(yield* Workers).condition("store", () => health.reason())
-      return Context.make(Reader, connect(reading)).pipe(Context.add(Writer, writer), Context.add(StoreHealth, health))
+      return Context.make(Reader, connect(reading)).pipe(Context.add(Writer, writes), Context.add(StoreHealth, health))
     }).pipe(orUnusable(path))
   )

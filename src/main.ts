@@ -1,15 +1,16 @@
 import { isatty } from "node:tty"
-import { Data, Deferred, Effect, Layer, Queue } from "effect"
+import { Data, Deferred, Effect, Exit, Layer, Queue, Scope } from "effect"
 import packageJson from "../package.json" with { type: "json" }
-import { appLayer } from "./App.ts"
+import { appLayer, type Store } from "./App.ts"
 import { Keys, RateLimits } from "./Auth.ts"
 import { Settlement } from "./Chains/ledger/SettlementTag.ts"
 import { Chains } from "./Chains.ts"
 import { Conditions } from "./Conditions/standing.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
-import { ApiListener, type KeptListener } from "./Http/listener.ts"
+import { ApiListener, type KeptListener, serveHttp } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
+import { standbyRespond } from "./Http/standby.ts"
 import { Invoices } from "./Invoices.ts"
 import { type Act, noteOfDaemon } from "./Operations/auditLog.ts"
 import { Addresses, refuseSharedWallets } from "./Payments/addresses/Addresses.ts"
@@ -22,12 +23,15 @@ import type { Secrets } from "./Secrets.ts"
 import { HttpServer } from "./Server.ts"
 import { differing, load, Settings, type SettingsShape, type SettingsSource, takenBy } from "./Settings.ts"
 import * as InstanceLock from "./Sql/InstanceLock.ts"
+import type { NodeStanding } from "./Sql/postgres/lease.ts"
+import * as Sql from "./Sql.ts"
 import { type Reader, StoreHealth, Writer } from "./Sql.ts"
 import { logProcessWarnings, watchClock, watchDescriptors } from "./Telemetry/host.ts"
 import { watchLog } from "./Telemetry/LogSink.ts"
 import { isJournal, loggingLayer } from "./Telemetry/logging.ts"
 import { retryPatiently } from "./Telemetry/patience.ts"
 import { notifyServiceManager } from "./Telemetry/serviceManager.ts"
+import { Workers } from "./Telemetry/Workers.ts"
 import { Dispatcher } from "./Webhooks/Dispatcher.ts"
 
 /** All workers, under one root: a defect of any one ends all, and with them the process. */
@@ -139,6 +143,8 @@ class Reloaded extends Data.TaggedError("Reloaded")<{ readonly settings: Setting
 
 /** What lasts while the parts are replaced. */
 interface Lasting {
+  /** Opens the store. */
+  readonly store: Store
   readonly env: SettingsSource["env"]
   /** Completes when a reload is asked for. */
   readonly hangup: Effect.Effect<void>
@@ -206,7 +212,7 @@ const live = (settings: SettingsShape, lasting: Lasting) =>
     return yield* Effect.all([listen, work], { concurrency: "unbounded", discard: true })
   }).pipe(
     Effect.provideService(ApiListener, lasting.listener),
-    Effect.provide(appLayer(settings, lasting.env)),
+    Effect.provide(appLayer(settings, lasting.env, lasting.store)),
     Effect.zipRight(Effect.never),
     Effect.catchTag("Reloaded", ({ settings: next }) => Effect.succeed(next)),
     Effect.provide(loggingLayer(settings.log, isJournal(lasting.env)))
@@ -219,6 +225,57 @@ const lives = (
 ): Effect.Effect<never, Effect.Effect.Error<ReturnType<typeof live>>> =>
   Effect.flatMap(live(settings, lasting), (next) => lives(next, lasting))
 
+/** What a node that waits says of the one that works. */
+const standingText = ({ holder, problem }: NodeStanding): string => {
+  const active = holder === undefined ? "no node is active" : `active is ${holder.node} with tilld ${holder.version}`
+  return `standby; ${active}${problem === undefined ? "" : `; this node could not take over: ${problem}`}`
+}
+
+/**
+ * Waits until this node may work with the store in PostgreSQL, and answers meanwhile that it is a standby. The listener stays
+ * open for the parts that begin then.
+ */
+const untilActive = (
+  settings: SettingsShape,
+  env: SettingsSource["env"],
+  listener: KeptListener,
+  listening: Effect.Effect<unknown>
+) =>
+  Effect.gen(function* () {
+    const { node, postgres, server } = settings
+    if (postgres === undefined) return { store: Sql.layer(settings.database.path), lost: Effect.never }
+    const { takeTurn } = yield* Effect.promise(() => import("./Sql/postgres/turn.ts"))
+    let standing = "standby; this node has just started"
+    const serving = yield* Scope.make()
+    yield* Effect.addFinalizer((exit) => Scope.close(serving, exit))
+    const address = yield* serveHttp(
+      standbyRespond(() => standing),
+      { host: server.host, port: server.port },
+      {},
+      listener
+    ).pipe(Scope.extend(serving), Effect.provide(Workers.layer))
+    yield* listening
+    let told = ""
+    const tell = (text: string) =>
+      Effect.suspend(() => {
+        if (text === told) return Effect.void
+        told = text
+        return Effect.annotateLogs(Effect.logInfo("this node is a standby"), {
+          node: node.name,
+          port: address.port,
+          reason: text
+        })
+      })
+    const turn = yield* takeTurn(postgres, node.name, env, (next) => {
+      standing = standingText(next)
+      return tell(standing)
+    })
+    yield* Effect.annotateLogs(Effect.logInfo("this node is active"), { node: node.name })
+    listener.isReloading = true
+    yield* Scope.close(serving, Exit.void)
+    return turn
+  })
+
 /** Runs the daemon until it is interrupted. `newDatabase`: an empty one may take the place of one that was lost. */
 export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, newDatabase = false) {
   const settings = yield* load(source)
@@ -227,7 +284,7 @@ export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, ne
   yield* refuseMissingFolder(settings.database)
   const log = loggingLayer(settings.log, isJournal(env))
   yield* Effect.provide(lock(settings.database.path), log)
-  if (!newDatabase) yield* refuseLost(settings.database)
+  if (!newDatabase && settings.postgres === undefined) yield* refuseLost(settings.database)
   yield* Effect.provide(logProcessWarnings, log)
   yield* Effect.logInfo("tilld starts").pipe(
     Effect.annotateLogs({ version: packageJson.version, node: process.version, ...settings.values }),
@@ -238,7 +295,13 @@ export const runDaemon = Effect.fnUntraced(function* (source: SettingsSource, ne
     concurrency: "unbounded",
     discard: true
   })
-  const all = lives(settings, { env, hangup, listening, listener: { isReloading: false } })
+  const listener: KeptListener = { isReloading: false }
+  const all = Effect.gen(function* () {
+    const listens = Deferred.succeed(listening, undefined)
+    const { lost, store } = yield* Effect.provide(untilActive(settings, env, listener, listens), log)
+    const parts = lives(settings, { env, hangup, listening, listener, store })
+    return yield* Effect.all([parts, lost], { concurrency: "unbounded", discard: true })
+  }).pipe(Effect.scoped)
   return yield* Effect.all([all, Effect.provide(beside, log)], { concurrency: "unbounded", discard: true }).pipe(
     Effect.onInterrupt(() => Effect.provide(Effect.logInfo("tilld has stopped"), log))
   )

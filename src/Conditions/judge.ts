@@ -153,7 +153,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
   const workers = yield* Workers
   const reader = yield* Reader
   const settings = yield* Settings
-  const { accounts, admin, alerts, chains: networks, database, server, sweep } = settings
+  const { accounts, admin, alerts, chains: networks, database, postgres, server, sweep } = settings
   const prices = yield* Prices
   const dispatcher = yield* Dispatcher
   const uncollected = yield* Uncollected
@@ -289,7 +289,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
         ...(yield* ofQuotas),
         ...(yield* ofDeliveries),
         ...(yield* lookAtMoney(settings, prices, reader)),
-        ...ofBackup(lastBackup, first, now),
+        ...(postgres === undefined ? ofBackup(lastBackup, first, now) : []),
         ...(yield* configuration.conditions)
       ]
     })
@@ -298,7 +298,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
       ...(yield* workers.health).filter(({ ready, reason }) => !ready || reason !== undefined).map(ofWorker),
       ...all.flatMap(ofChain),
       ...ofClock(all),
-      ...ofDisk(now),
+      ...(postgres === undefined ? ofDisk(now) : []),
       ...ofUncollected(),
       ...ofPrices(),
       ...ofOthers(),

@@ -20,8 +20,10 @@ import {
   destinationAddress,
   duration,
   flag,
+  identifier,
   integer,
   listOf,
+  nodeName,
   nodeUrls,
   nonEmpty,
   oneOf,
@@ -29,6 +31,7 @@ import {
   optionalUrl,
   orUndefined,
   positiveDecimalText,
+  postgresUrl,
   publicUrl,
   section,
   sourceUrl,
@@ -39,6 +42,7 @@ import {
 } from "./valueSchemas.ts"
 
 export const defaultDatabase = "/var/lib/tilld/tilld.db"
+export const defaultNodeFolder = "/var/lib/tilld"
 
 const cidrs = withDefault(listOf("CIDR blocks", cidr), [])
 
@@ -103,10 +107,22 @@ export const File = section({
     })
   ),
   database: withDefaults({
-    /** Absolute in the settings. */
+    engine: withDefault(oneOf("sqlite", "postgres"), "sqlite"),
+    /** Absolute in the settings. With PostgreSQL the place of what lies beside a database: sockets, lock, master key. */
     path: withDefault(databasePath, defaultDatabase),
     /** Holds the mark by which a restored copy of the database is recognised. In the settings absolute and never "". */
-    markFolder: withDefault(anyText, "")
+    markFolder: withDefault(anyText, ""),
+    url: withDefault(postgresUrl, ""),
+    passwordFile: withDefault(anyText, ""),
+    rootCertificate: withDefault(anyText, ""),
+    schema: withDefault(identifier, "tilld"),
+    /** Connections that read. */
+    pool: withDefault(integer(1, 64), 4)
+  }),
+  node: withDefaults({
+    name: withDefault(nodeName, ""),
+    /** Of its own files where the database is none. */
+    folder: withDefault(nonEmpty, defaultNodeFolder)
   }),
   control: withDefaults({
     /** The read-only control socket, outside the database's folder; "" for none. Absolute in the settings. */
@@ -209,7 +225,11 @@ export interface ChainSettings extends Network, Omit<ChainSection, "tokens" | "p
 }
 
 /** The configuration, decoded and checked. */
-export interface SettingsShape extends Omit<File, "chains"> {
+export interface SettingsShape extends Omit<File, "chains" | "database"> {
+  /** Both absolute, and `markFolder` never "". With PostgreSQL `path` is where what lies beside a database is. */
+  readonly database: Pick<File["database"], "path" | "markFolder">
+  /** Undefined where the database is a file. */
+  readonly postgres: Omit<File["database"], "engine" | "path" | "markFolder"> | undefined
   /** One entry per configured chain and mode. */
   readonly chains: ReadonlyArray<ChainSettings>
   /** What it is, to be compared with another one. */

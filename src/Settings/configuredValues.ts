@@ -24,7 +24,7 @@ const textOf = (path: Path, value: unknown): string => {
 
 /** Whether only a restart takes a key: of what stays open while tilld takes a changed configuration. */
 export const needsRestart = (key: string): boolean =>
-  /^(server\.(host|port|trusted_proxies)$|admin\.|database\.)/.test(key)
+  /^(server\.(host|port|trusted_proxies)$|admin\.|database\.|node\.)/.test(key)
 
 /** @param tree the whole configuration, as the file would have it */
 export const valuesOf = (tree: Tree, under: Path = []): ConfiguredValues =>

@@ -1,11 +1,12 @@
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { dirname, resolve } from "node:path"
+import { hostname } from "node:os"
+import { dirname, join, resolve } from "node:path"
 import { Effect, Either, ParseResult, Schema, SchemaAST } from "effect"
 import { chainNames, chainTraits, modes, type Network, networkKey } from "../Domain/Chain.ts"
 import { decimalsOf, Erc20, standardFiat, tokenChains, tokensOn } from "../Domain/Currency.ts"
 import { closest } from "../lib/suggestion.ts"
-import { type ChainSettings, defaultDatabase, File, type SettingsShape } from "./configSchema.ts"
+import { type ChainSettings, defaultDatabase, defaultNodeFolder, File, type SettingsShape } from "./configSchema.ts"
 import {
   keysOf,
   nodeAt,
@@ -87,15 +88,25 @@ const chainOf = (file: File, network: Network): ReadonlyArray<ChainSettings> => 
 /** The settings: the decoded file with absolute paths, and its chains as a list. */
 const shapeOf = (file: File, base: BaseOf, source: SettingsSource): SettingsShape => {
   const { env } = source
-  const { checkout, control, database, rates, webhooks } = file
+  const { checkout, control, database, node, rates, webhooks } = file
   const absolute = (key: Path, path: string): string => (path === "" ? "" : resolve(base(key), path))
-  const path = absolute(["database", "path"], database.path)
+  const folder = absolute(["node", "folder"], node.folder)
+  const path = database.engine === "postgres" ? join(folder, "tilld.db") : absolute(["database", "path"], database.path)
   return {
     ...file,
+    node: { name: node.name || hostname(), folder },
     database: {
       path,
       markFolder: absolute(["database", "mark_folder"], database.markFolder) || markFolderOf(path, env)
     },
+    postgres:
+      database.engine === "postgres"
+        ? {
+            ...database,
+            passwordFile: absolute(["database", "password_file"], database.passwordFile),
+            rootCertificate: absolute(["database", "root_certificate"], database.rootCertificate)
+          }
+        : undefined,
     control: { readSocket: absolute(["control", "read_socket"], control.readSocket) },
     checkout: { logoFolder: absolute(["checkout", "logo_folder"], checkout.logoFolder) },
     rates: { ...rates, currencies: [...new Set([...standardFiat, ...rates.currencies])] },
@@ -118,8 +129,30 @@ const check = (tree: Tree): ReadonlyArray<Fault> => {
     ...chainIdFaults(chains),
     ...chains.flatMap(tokenFaults),
     ...rateFaults(tree),
-    ...portFaults(tree)
+    ...portFaults(tree),
+    ...engineFaults(tree)
   ]
+}
+
+const onlyPostgres = ["url", "password_file", "root_certificate", "schema", "pool"]
+
+/** Keys of the engine that is not used would be believed to do something. */
+const engineFaults = (tree: Tree): ReadonlyArray<Fault> => {
+  const given = (key: string) => at(tree, ["database", key])
+  if (given("engine") === "postgres") {
+    return [
+      ...(given("path") === undefined
+        ? []
+        : [{ path: ["database", "path"], message: "is of SQLite: remove it; node.folder has this node's own files" }]),
+      ...(given("url") ? [] : [{ path: ["database", "url"], message: "must name the PostgreSQL that has the data" }])
+    ]
+  }
+  return onlyPostgres
+    .filter((key) => given(key) !== undefined && given(key) !== "")
+    .map((key) => ({
+      path: ["database", key],
+      message: 'is of PostgreSQL: set database.engine = "postgres", or remove it'
+    }))
 }
 
 interface Chain {
@@ -316,8 +349,10 @@ const apart: ReadonlyArray<Fault> = [
 ]
 
 const apartFaults = (tree: Tree, base: BaseOf): ReadonlyArray<Fault> => {
-  const key = ["database", "path"]
-  const database = resolve(base(key), String(at(tree, key) ?? defaultDatabase))
+  const isFile = at(tree, ["database", "engine"]) !== "postgres"
+  const key = isFile ? ["database", "path"] : ["node", "folder"]
+  const given = at(tree, key) ?? (isFile ? defaultDatabase : defaultNodeFolder)
+  const database = resolve(base(key), isFile ? String(given) : join(String(given), "tilld.db"))
   return apart.filter(({ path }) => {
     const given = at(tree, path)
     return typeof given === "string" && given !== "" && isBeside(database, resolve(base(path), given))
@@ -360,7 +395,7 @@ export const takenBy = (current: SettingsShape, next: SettingsShape): SettingsSh
   return {
     ...next,
     server: { ...next.server, host, port, trustedProxies },
-    ...{ admin: current.admin, database: current.database },
+    ...{ admin: current.admin, database: current.database, postgres: current.postgres, node: current.node },
     values: { ...kept(next, false), ...kept(current, true) }
   }
 }

@@ -58,6 +58,30 @@ export const databasePath = must(
 
 export const anyText = must("a text", Schema.String)
 
+const isPostgresUrl = (value: string): boolean => {
+  if (!isUrl(value, "postgres:", "postgresql:")) return false
+  const { hash, hostname, password, pathname, search, username } = new URL(value)
+  const isPlace = hostname !== "" && username !== "" && /^\/[^/]+$/.test(pathname)
+  return isPlace && `${password}${hash}` === "" && /^(\?sslmode=(disable|verify-full))?$/.test(search)
+}
+
+/** Without a password: a file or a credential has that. */
+export const postgresUrl = mustSecretly(
+  'postgres://USER@HOST:PORT/DATABASE without a password, with ?sslmode=disable for a private network, or "" for none',
+  textThat((value) => value === "" || isPostgresUrl(value))
+)
+
+/** A name that PostgreSQL and its tools take without quotes. */
+export const identifier = must(
+  "up to 40 lower-case letters, digits and _, a letter first",
+  textThat((value) => /^[a-z][a-z0-9_]{0,39}$/.test(value))
+)
+
+export const nodeName = must(
+  'up to 60 letters, digits, ".", "_" and "-"; "" for the name of the machine',
+  textThat((value) => /^[A-Za-z0-9._-]{0,60}$/.test(value))
+)
+
 const hasNoDuplicates = (items: ReadonlyArray<unknown>) =>
   new Set(items.map((item) => (Redacted.isRedacted(item) ? Redacted.value(item) : item))).size === items.length
 

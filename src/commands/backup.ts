@@ -47,6 +47,12 @@ export const backupCommand = Command.make(
       })
     }
     const settings = yield* loadSettings(rest)
+    if (settings.postgres !== undefined) {
+      return yield* new UsageError({
+        message:
+          "The data is in PostgreSQL, which has its own backups: pg_dump, or base backups with its log (docs/two-machines.md)"
+      })
+    }
     const { backUp } = yield* Effect.promise(() => import("../Backup.ts"))
     const { note, ...made } = yield* backUp(file, force, {
       database: settings.database.path,

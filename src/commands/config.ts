@@ -34,6 +34,9 @@ interface Compared {
 
 /** Refuses what the next start would: a configuration without what open payments need. */
 const compareWithDatabase = Effect.fnUntraced(function* (file: string, settings: SettingsShape) {
+  if (settings.postgres !== undefined) {
+    return { uncompared: "they are in PostgreSQL, and a start compares them", warnings: [] } satisfies Compared
+  }
   const { otherDatabase, overtakenWallets, readStartFacts } = yield* facts
   const { markFolder, path } = settings.database
   const found = readStartFacts(path, holderOf(path) !== undefined, settings.chains)

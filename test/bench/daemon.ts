@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import { stringify } from "smol-toml"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import { startLocalChain } from "../../src/Sandbox/LocalChain.ts"
+import { administer, login, postgresServer, urlOf } from "../lib/postgres.ts"
 import { root, runTilld, start } from "./processes.ts"
 
 /** Account 1' of the phrase that every development tool publishes. */
@@ -14,6 +15,20 @@ export const xpub =
 
 /** Milliseconds between two looks at the chain. */
 export const pollInterval = 500
+
+export type Engine = "sqlite" | "postgres"
+
+/** The keys of a daemon whose data is in a PostgreSQL of its own, which syncs as one of a shop does. */
+const onPostgres = (folder: string) =>
+  Effect.gen(function* () {
+    const port = yield* postgresServer(true)
+    yield* administer(port, "postgres", "CREATE DATABASE tilld")
+    writeFileSync(join(folder, "password"), login.password, { mode: 0o600 })
+    return {
+      database: { engine: "postgres", url: urlOf(port, "tilld"), password_file: "password" },
+      node: { name: "bench", folder }
+    }
+  })
 
 /** A configuration with a place of its own for its database. */
 export interface Installation {
@@ -35,14 +50,15 @@ export const localChain = startLocalChain({ chain: "base", chainId: 31_337, toke
 export const install = Effect.fn("bench.install")(function* (
   chain: Effect.Effect.Success<typeof localChain>,
   webhooks: Readonly<Record<string, unknown>> = {},
-  name: ChainName = "base"
+  name: ChainName = "base",
+  engine: Engine = "sqlite"
 ) {
   const folder = yield* temporaryFolder
   const database = join(folder, "tilld.db")
   const config = join(folder, "tilld.toml")
   const settings = {
     server: { port: 0, public_url: "http://127.0.0.1:8080" },
-    database: { path: database },
+    ...(engine === "sqlite" ? { database: { path: database } } : yield* onPostgres(folder)),
     limits: { per_minute: 1_000_000, per_hour: 100_000_000 },
     wallets: { test: xpub },
     webhooks: { allow_targets: ["127.0.0.1/32"], ...webhooks },

@@ -4,7 +4,7 @@ import { Data, Effect, Layer } from "effect"
 import { answers } from "./answers.ts"
 import { collect } from "./collect.ts"
 import { cost } from "./cost.ts"
-import { create } from "./create.ts"
+import { create, createOnPostgres } from "./create.ts"
 import { detecting } from "./detecting.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
 import { floods } from "./floods.ts"
@@ -45,6 +45,7 @@ const matching = Effect.sync((): ReadonlyArray<Figure> => {
 const partsOf = (rows: number, hours: number) => ({
   start,
   create,
+  postgres: createOnPostgres,
   reads: reads(rows),
   detecting,
   webhooks,
