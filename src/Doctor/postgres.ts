@@ -5,7 +5,7 @@ import { newestSchema } from "../Sql/migrate.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
 const name = "database"
-const oldest = 15
+const oldest = 16
 
 /** Looks at the PostgreSQL of the configuration, whether or not a node works with it. */
 export const examinePostgres = Effect.fn("Doctor.examinePostgres")(function* (

@@ -114,7 +114,10 @@ liveTest("every command prints what its operation gives, and leaves the same row
         expect(isOutput, args.join(" ")).toBe(nameOf(sample) !== "rescan")
         if (sample.act !== undefined) return
         const given = yield* askSample(settings, sample)
-        expect(printed, args.join(" ")).toEqual(yield* Schema.encode(sample.operation.output)(given))
+        // What is wrong with this machine is seen anew by each status, until a round of the daemon has seen it.
+        const steady = (output: object) => ({ ...output, ...(nameOf(sample) === "status" ? { conditions: [] } : {}) })
+        const asked = yield* Schema.encode(sample.operation.output)(given)
+        expect(steady(printed), args.join(" ")).toEqual(steady(asked))
       })
     )
     expect(missing).toEqual(withoutCommand)

@@ -11,6 +11,7 @@ import type { Mark } from "../../../src/Payments/addresses/IndexMark.ts"
 import { lossOf } from "../../../src/Payments/addresses/IndexMark.ts"
 import { doubtOf, UnitFolder } from "../../../src/Payments/addresses/numbering.ts"
 import { hdWallet } from "../../../src/Settings/hdWallet.ts"
+import { StoreHistory } from "../../../src/Sql.ts"
 import { Workers } from "../../../src/Telemetry/Workers.ts"
 import { liveTest, scopedTest } from "../../lib/scopedTest.ts"
 import { liveXpub } from "../../lib/settings.ts"
@@ -120,6 +121,20 @@ for (const [what, spoil] of [
     expect(yield* nextOf(running(path))).toMatchObject({ index: 1004, rows: skipped(3, 1003) })
   })
 }
+
+liveTest("the history of a server says whether numbering continues, whichever mark the node has", function* () {
+  const path = yield* temporaryDatabase
+  const takenWith = (history: string) =>
+    Effect.map(
+      Effect.provide(take, Layer.provide(running(path), Layer.succeed(StoreHistory, history))),
+      ({ index }) => index
+    )
+  expect(yield* takenWith("00000001/5")).toBe(0)
+  rmSync(markOf(path))
+  expect(yield* takenWith("00000001/5")).toBe(1)
+  expect(yield* takenWith("00000002/5")).toBe(1002)
+  expect(yield* takenWith("00000002/5")).toBe(1003)
+})
 
 liveTest("a new database in place of another one assigns no address again", function* () {
   const path = yield* threeTaken
