@@ -252,7 +252,7 @@ it.scoped("a secret that cannot be decrypted fails only its own attempts, with a
     const damaged = yield* register(a)
     yield* register(c)
     yield* defaultSecrets(merchant)
-    yield* execute("UPDATE endpoints SET secret = randomblob(60) WHERE id = (SELECT min(id) FROM endpoints)")
+    yield* execute("UPDATE endpoints SET secret = randomblob(60) WHERE rowid = 1")
     yield* execute("UPDATE default_secrets SET secret = randomblob(60)")
     yield* publishMany(1, b)
     yield* untilRecorded(3)
