@@ -10,9 +10,9 @@ import { checkpoints, longestLog } from "./Sql/checkpoints.ts"
 import { fromDatabase, Reader } from "./Sql/Db.ts"
 import { openOwn } from "./Sql/fileAccess.ts"
 import { forgetLog, noteLog } from "./Sql/logOwner.ts"
-import { migrateFile } from "./Sql/migrate.ts"
 import { FilesHealth, StoreHealth } from "./Sql/StoreHealth.ts"
 import { orUnusable } from "./Sql/StoreUnusable.ts"
+import { isNewest } from "./Sql/schema.ts"
 import { makeWriter, transactionsOn, Writer } from "./Sql/Writer.ts"
 import { Workers } from "./Telemetry/Workers.ts"
 
@@ -80,7 +80,10 @@ export const layer = (path: string) =>
     Effect.gen(function* () {
       yield* Effect.addFinalizer(() => Effect.sync(() => forgetLog(path)))
       const descriptor = yield* openFile(path)
-      yield* migrateFile(path)
+      if (!isNewest(path)) {
+        const { migrateFile } = yield* Effect.promise(() => import("./Sql/migrate.ts"))
+        yield* migrateFile(path)
+      }
       const writing = yield* open(path)
       checkPragmas(writing)
       const reading = yield* open(path, { readonly: true })

@@ -1,7 +1,7 @@
 /** What PostgreSQL must be for tilld, and which node works. */
 import { Effect } from "effect"
 import type { SettingsShape, SettingsSource } from "../Settings.ts"
-import { newestSchema } from "../Sql/migrate.ts"
+import { newestSchema } from "../Sql/schema.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
 const name = "database"

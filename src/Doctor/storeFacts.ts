@@ -12,8 +12,8 @@ import type { ChainSettings, SettingsShape } from "../Settings.ts"
 import { codeOf } from "../Sql/Db.ts"
 import { filesOf, refusedAccess } from "../Sql/fileAccess.ts"
 import { hasFormerLog, mustNotOpen } from "../Sql/logOwner.ts"
-import { newestSchema } from "../Sql/migrate.ts"
 import { nativeProblem } from "../Sql/nativeParts.ts"
+import { newestSchema } from "../Sql/schema.ts"
 import { type Finding, fail, ok, warn } from "./Finding.ts"
 
 /** The wallets of a database. */

@@ -4,17 +4,9 @@ import { Migrator, SqlClient } from "@effect/sql"
 import { SqliteClient } from "@effect/sql-sqlite-node"
 import { Effect, Layer, Record } from "effect"
 import packageJson from "../../package.json" with { type: "json" }
-import start from "../migrations/0001_start.ts"
 import { syncToDisk } from "./fileAccess.ts"
 import { StoreUnusable } from "./StoreUnusable.ts"
-
-/** Statements, in SQLite's words. */
-export type Migration = ReadonlyArray<string>
-
-/** Numbered, forward only. A migration that has shipped is never edited. */
-export const migrations: Readonly<Record<string, Migration>> = {
-  "0001_start": start
-}
+import { type Migration, migrations, newerSchema, noteVersion, numberOf, selectVersion } from "./schema.ts"
 
 const run = (statements: Migration) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
@@ -22,25 +14,6 @@ const run = (statements: Migration) =>
   )
 
 const table = "migrations"
-
-export const numberOf = (name: string): number => Number.parseInt(name, 10)
-
-/** The number of the newest schema that this version knows. */
-export const newestSchema = Math.max(...Object.keys(migrations).map(numberOf))
-
-/** In the table meta: the last version that opened the database to write. */
-const writtenBy = "written_by"
-export const selectVersion = `SELECT value FROM meta WHERE key = '${writtenBy}'`
-export const noteVersion = `INSERT INTO meta (key, value) VALUES ('${writtenBy}', ?)
-  ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE meta.value <> excluded.value`
-
-/** What to do about a store whose schema is newer; `writer`: the version that wrote it, as far as that can be read. */
-export const newerSchema = (store: string, writer: string | undefined, schema: number, known: number) => {
-  const version = writer === undefined ? "a newer tilld" : `tilld ${writer}`
-  return new StoreUnusable({
-    message: `${store} was written by ${version} and has its schema ${schema}; this is tilld ${packageJson.version}, which knows schema ${known}. Start ${version} again, or restore a backup from before it was installed.`
-  })
-}
 
 /** Makes a consistent copy of the open database. It gets its final name only after it is checked and synced to disk. */
 const copyTo = Effect.fn("Sql.copyTo")(function* (path: string) {

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import pg from "pg"
 import packageJson from "../../../package.json" with { type: "json" }
 import { type Db, oneValue } from "../Db.ts"
-import { migrations, newerSchema, newestSchema, noteVersion, numberOf, selectVersion } from "../migrate.ts"
+import { migrations, newerSchema, newestSchema, noteVersion, numberOf, selectVersion } from "../schema.ts"
 import { StoreConnection, type StorePlace } from "./Connection.ts"
 import { ofDefinitions } from "./dialect.ts"
 import { functions } from "./functions.ts"
