@@ -114,13 +114,17 @@ const commitGroup = (
   Effect.gen(function* () {
     const millis = (yield* stopwatch)()
     const session = yield* transactions.begin
-    const runOne = Effect.fnUntraced(function* ({ run }: Command) {
+    const place = () => {
       const db = session()
-      const afterCommit: Array<() => void> = []
+      const queued: { actions: Array<() => void> } = { actions: [] }
+      const tx: Tx["Type"] = { ...db, afterCommit: (action) => void queued.actions.push(action) }
+      return { db, queued, tx }
+    }
+    const runOne = Effect.fnUntraced(function* ({ run }: Command, { db, queued }: ReturnType<typeof place>) {
+      queued.actions = []
       if (savepoints) yield* db.run("SAVEPOINT command")
       const before = db.writes()
-      const tx: Tx["Type"] = { ...db, afterCommit: (action) => void afterCommit.push(action) }
-      const exit = yield* Effect.exit(Effect.provideService(run, Tx, tx))
+      const exit = yield* Effect.exit(run)
       // On a full disk SQLite rolls back the whole transaction, with its savepoints: the group cannot go on.
       if (storeUnavailableIn(exit) !== undefined) return yield* exit as Exit.Exit<never, StoreUnavailable>
       if (Exit.isFailure(exit) && db.writes() > before) {
@@ -128,22 +132,30 @@ const commitGroup = (
         yield* db.run("ROLLBACK TO command")
       }
       if (savepoints) yield* db.run("RELEASE command")
-      return { exit, afterCommit: Exit.isSuccess(exit) ? afterCommit : [] } satisfies CommandResult
+      return { exit, afterCommit: Exit.isSuccess(exit) ? queued.actions : [] } satisfies CommandResult
     })
+    const runAlone = (command: Command) => {
+      const own = place()
+      return Effect.provideService(runOne(command, own), Tx, own.tx)
+    }
 
     const results: Array<CommandResult> = []
-    const isMany = transactions.isFar && !savepoints
-    do {
-      const from = results.length
-      let to = from + 1
-      if (isMany && commands[from]?.isIndependent) while (commands[to]?.isIndependent) to++
-      if (to - from > 1) {
-        results.push(...(yield* Effect.forEach(commands.slice(from, to), runOne, { concurrency: "unbounded" })))
-      } else {
-        const [command] = commands.slice(from, to)
-        if (command !== undefined) results.push(yield* runOne(command))
-      }
-    } while (results.length < commands.length && millis() < groupMillis)
+    if (transactions.isFar && !savepoints) {
+      do {
+        const from = results.length
+        let to = from + 1
+        if (commands[from]?.isIndependent) while (commands[to]?.isIndependent) to++
+        results.push(...(yield* Effect.forEach(commands.slice(from, to), runAlone, { concurrency: "unbounded" })))
+      } while (results.length < commands.length && millis() < groupMillis)
+    } else {
+      const shared = place()
+      yield* Effect.gen(function* () {
+        for (const command of commands) {
+          results.push(yield* runOne(command, shared))
+          if (millis() >= groupMillis) break
+        }
+      }).pipe(Effect.provideService(Tx, shared.tx))
+    }
     yield* transactions.commit
     return results
   })
