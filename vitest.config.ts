@@ -14,9 +14,9 @@ const suites: Readonly<Record<string, ReadonlyArray<string>>> = {
   load: ["test/load/*.test.ts"]
 }
 
-/** Suites of the database's file: its size, copies, statistics and triggers. With `TEST_ENGINE=postgres` there is none. */
+/** Suites of the database's file: its size, copies, statistics, triggers and speed. With `TEST_ENGINE=postgres` there is none. */
 const ofFile = [
-  "test/{Auth/usage,Books/month,Conditions/judge,Conditions/files,Control/rotateSecrets,Payments/pages}.test.ts",
+  "test/{Auth/usage,Auth/storedRows,Chains/ledger/WatchedAddresses,Books/month,Conditions/judge,Conditions/files,Control/rotateSecrets,Payments/pages}.test.ts",
   "test/Payments/addresses/{Addresses,continuity}.test.ts",
   "test/{Operations/auditLog,Webhooks/deliveries.http}.test.ts",
   "test/Sql/*.test.ts"

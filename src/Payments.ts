@@ -210,6 +210,7 @@ const makePayments = Effect.gen(function* () {
    * `alsoCommit` also commits, in the same transaction. Without a span: making one, even without an exporter, takes as long as
    * the rest.
    */
+  // Independent: indexes, references, quotes and addresses are unique, and a quota may be passed by a few.
   const create = (owner: Owner, request: CreatePayment, alsoCommit?: CommitWith<Created>) =>
     Effect.flatMap(check(owner, request), (now) => writer.write(store(owner, request, now, alsoCommit), true))
 

@@ -225,10 +225,13 @@ const lives = (
 ): Effect.Effect<never, Effect.Effect.Error<ReturnType<typeof live>>> =>
   Effect.flatMap(live(settings, lasting), (next) => lives(next, lasting))
 
-/** What a node that waits says of the one that works. */
-const standingText = ({ holder, problem }: NodeStanding): string => {
-  const active = holder === undefined ? "no node is active" : `active is ${holder.node} with tilld ${holder.version}`
-  return `standby; ${active}${problem === undefined ? "" : `; this node could not take over: ${problem}`}`
+/** What a node that waits says of the one that works: to anybody, and to the operator. */
+const standingText = ({ holder }: NodeStanding): string =>
+  `standby; ${holder === undefined ? "no node is active" : `active is ${holder.node}`}`
+const reasonText = (standing: NodeStanding): string => {
+  const version = standing.holder === undefined ? "" : ` with tilld ${standing.holder.version}`
+  const problem = standing.problem === undefined ? "" : `; this node could not take over: ${standing.problem}`
+  return `${standingText(standing)}${version}${problem}`
 }
 
 /**
@@ -268,7 +271,7 @@ const untilActive = (
       })
     const turn = yield* takeTurn(postgres, node.name, env, (next) => {
       standing = standingText(next)
-      return tell(standing)
+      return tell(reasonText(next))
     })
     yield* Effect.annotateLogs(Effect.logInfo("this node is active"), { node: node.name })
     listener.isReloading = true

@@ -43,6 +43,8 @@ export const isNewest = (path: string): boolean =>
     Either.try(() => {
       const database = new Database(path, { fileMustExist: true })
       try {
+        // Closing it may move the log into the file.
+        database.pragma("synchronous = FULL")
         const schema = database.prepare("SELECT max(migration_id) FROM migrations").pluck().get()
         return schema === newestSchema && database.prepare(selectVersion).pluck().get() === packageJson.version
       } finally {

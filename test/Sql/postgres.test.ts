@@ -139,6 +139,19 @@ liveSuite(Server.layer, "a store in PostgreSQL", (test) => {
     ])
   })
 
+  test("a command that ignores a failed statement is not told that it was stored", function* () {
+    const { place } = yield* migrated
+    const { write } = Context.get(yield* opened(place), Writer)
+    const ignoring = Effect.zipRight(
+      put("a"),
+      Effect.catchAllCause(
+        Effect.flatMap(Tx, (tx) => tx.run("SELECT 1 / 0")),
+        () => Effect.void
+      )
+    )
+    expect(yield* Effect.flip(write(ignoring))).toMatchObject({ _tag: "StoreUnavailable", code: "08007" })
+  })
+
   test("texts with U+0000 are stored and found, and integers are exact or refused", function* () {
     const { place } = yield* migrated
     const store = yield* opened(place)

@@ -119,8 +119,6 @@ const isWrite = /^(INSERT|UPDATE|DELETE)$/
 export class StoreConnection {
   readonly #client: pg.Client
   #isOpen = true
-  /** Statements that were sent and not answered. */
-  waiting = 0
 
   private constructor(client: pg.Client) {
     this.#client = client
@@ -163,18 +161,18 @@ export class StoreConnection {
     this.#client.end(() => {})
   }
 
-  /** Runs a text of several statements without parameters. */
-  readonly script = (text: string): Effect.Effect<void, StoreUnavailable> =>
+  /** Runs a statement without parameters; gives what PostgreSQL says that it has done. */
+  readonly script = (text: string): Effect.Effect<string, StoreUnavailable> =>
     Effect.async((resume) => {
-      void this.#client.query(text, (cause: Error | null) => resume(cause === null ? Effect.void : failed(cause)))
+      void this.#client.query(text, (cause: Error | null, result) =>
+        resume(cause === null ? Effect.succeed(result.command) : failed(cause))
+      )
     })
 
   #send(sql: string, params: ReadonlyArray<Param>): Effect.Effect<Answer, StoreUnavailable> {
     return Effect.async((resume) => {
       const { fields, name, text } = statements.of(sql, params)
-      this.waiting++
       void this.#client.query({ name, text, values: params.map(withoutNul) }, (cause: Error | null, result) => {
-        this.waiting--
         if (cause !== null) return resume(failed(cause))
         const changed = isWrite.test(result.command) ? (result.rowCount ?? 0) : undefined
         resume(Effect.succeed({ rows: named(result, fields), changed }))

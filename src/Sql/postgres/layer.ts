@@ -6,7 +6,7 @@ import { makeWriter, Writer } from "../Writer.ts"
 import { reopened, type StorePlace } from "./Connection.ts"
 import { makeTransactions } from "./transactions.ts"
 
-/** Queries, each on that one of several connections which has the fewest before it. */
+/** Queries, each on the next of several connections: a slow one delays those behind it on its own alone. */
 const makeReader = (place: StorePlace, connections: number) =>
   Effect.map(Effect.replicateEffect(reopened(place), connections), (pool): Db => {
     let next = 0

@@ -70,9 +70,11 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
 
   const held = run((db) => db.get<Holder>(selectHolder))
 
+  let isPrepared = false
   /** The epoch, once this node has the lease. */
   const attempt = Effect.gen(function* () {
-    yield* prepare(place)
+    if (!isPrepared) yield* prepare(place)
+    isPrepared = true
     const usable = yield* Effect.either(run((db) => refuseNewer(db, place)))
     const epoch = Either.isLeft(usable)
       ? undefined

@@ -36,7 +36,7 @@ export const makeTransactions = (place: StorePlace, epoch: number) =>
           if (status === "in progress") return Effect.delay(outcome(xid), pause)
           if (status === "committed") return Effect.void
           const message =
-            "The store is unavailable (08007): the connection was lost before the commit; nothing was stored"
+            "The store is unavailable (08007): the transaction was not committed; nothing was stored"
           return new StoreUnavailable({ code: "08007", message })
         })
       )
@@ -59,10 +59,19 @@ export const makeTransactions = (place: StorePlace, epoch: number) =>
       commit: Effect.suspend(() => {
         if (begun === undefined) return Effect.die("no transaction is open")
         const { connection, xid } = begun
-        return Effect.catchAll(connection.script("COMMIT"), () => Effect.interruptible(outcome(xid)))
+        return connection.script("COMMIT").pipe(
+          // Of a transaction in which a statement has failed it is a ROLLBACK, and no error.
+          Effect.filterOrFail(
+            (done) => done === "COMMIT",
+            () => "rolled back"
+          ),
+          Effect.catchAll(() => Effect.interruptible(outcome(xid)))
+        )
       }),
       isFar: true,
-      rollback: Effect.suspend(() => (begun?.connection.isOpen ? begun.connection.script("ROLLBACK") : Effect.void))
+      rollback: Effect.suspend(() =>
+        begun?.connection.isOpen ? Effect.asVoid(begun.connection.script("ROLLBACK")) : Effect.void
+      )
     }
     return transactions
   })

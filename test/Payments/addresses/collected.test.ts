@@ -59,10 +59,10 @@ test("received money is that of canonical blocks of the chain, and only an open 
   yield* execute("UPDATE exceptions SET closed_at = 1, outcome = 'accepted' WHERE payment_id = 'pay_1'")
   const { next, rows } = yield* receivedBehind(0, 100)
   expect(next).toBeUndefined()
-  expect(rows.map(({ held, isOpen, payment }) => [payment, isOpen, held])).toEqual([
-    ["pay_1", 0, "[]"],
-    ["pay_5", 0, expect.stringMatching(/^.{3}currency.*"700","is":"exception".{2}$/)],
-    ["pay_6", 0, "[]"]
+  expect(rows.map(({ held, isOpen, payment }) => [payment, isOpen, JSON.parse(held)])).toEqual([
+    ["pay_1", 0, []],
+    ["pay_5", 0, [{ currency: "ETH", amount: "700", is: "exception" }]],
+    ["pay_6", 0, []]
   ])
   expect(rows[0]).toMatchObject({ account: "default", address: addressOf(1), walletAccount: 3, index: 1 })
 })
@@ -86,7 +86,7 @@ test("what was moved away counts for its address, currency, chain and mode only"
   yield* storeTransfer(2, { chain: "polygon" })
   const { rows } = yield* Effect.flatMap(Reader, (reader) => ReceivedRepo.moved(reader, 0, 100))
   const row = { account: "default", mode: "test", currency: "ETH" }
-  expect(rows).toEqual([
+  expect(rows.toSorted((a, b) => Number(b.received - a.received) || Number(b.collected - a.collected))).toEqual([
     { ...row, chain: "base", received: 10n, collected: 4n },
     { ...row, chain: "base", received: 10n, collected: 0n },
     { ...row, chain: "polygon", received: 0n, collected: 4n }
