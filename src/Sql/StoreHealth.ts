@@ -33,8 +33,11 @@ const replaced = (path: string): string =>
 
 type Write = Context.Tag.Service<typeof Writer>["write"]
 
-/** A write that changes nothing: it puts a page into the log, which a full or failing disk refuses. */
-const trial = execute("UPDATE meta SET value = value WHERE key = 'written_by'")
+/** Changes a row, and back: of a row that stays the same SQLite writes no page, so that no disk could refuse it. */
+const trial = Effect.zipRight(
+  execute("UPDATE meta SET value = value || ' ' WHERE key = 'written_by'"),
+  execute("UPDATE meta SET value = rtrim(value) WHERE key = 'written_by'")
+)
 
 export class StoreHealth extends Context.Tag("tilld/Sql/StoreHealth")<StoreHealth, FilesHealth>() {}
 
