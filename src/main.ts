@@ -8,6 +8,7 @@ import { Chains } from "./Chains.ts"
 import { Conditions } from "./Conditions/standing.ts"
 import * as Control from "./Control/controlSockets.ts"
 import { Housekeeping } from "./Housekeeping.ts"
+import { onlyCalledBy } from "./Http/hostNames.ts"
 import { ApiListener, type KeptListener, serveHttp } from "./Http/listener.ts"
 import { RequestLog } from "./Http/RequestLog.ts"
 import { standbyRespond } from "./Http/standby.ts"
@@ -245,18 +246,18 @@ const untilActive = (
   listening: Effect.Effect<unknown>
 ) =>
   Effect.gen(function* () {
-    const { node, postgres, server } = settings
+    const { admin, node, postgres, server } = settings
     if (postgres === undefined) return { store: Sql.layer(settings.database.path), lost: Effect.never }
     const { takeTurn } = yield* Effect.promise(() => import("./Sql/postgres/turn.ts"))
     let standing = "standby; this node has just started"
     const serving = yield* Scope.make()
     yield* Effect.addFinalizer((exit) => Scope.close(serving, exit))
-    const address = yield* serveHttp(
-      standbyRespond(() => standing),
-      { host: server.host, port: server.port },
-      {},
-      listener
-    ).pipe(Scope.extend(serving), Effect.provide(Workers.layer))
+    const reason = () => standing
+    const serve = (...of: Parameters<typeof serveHttp>) =>
+      serveHttp(...of).pipe(Scope.extend(serving), Effect.provide(Workers.layer))
+    const address = yield* serve(standbyRespond(reason), { host: server.host, port: server.port }, {}, listener)
+    const forOperator =
+      admin && (yield* serve(onlyCalledBy([admin.host, ...admin.names], standbyRespond(reason, node.name)), admin))
     yield* listening
     let told = ""
     const tell = (text: string) =>
@@ -266,6 +267,7 @@ const untilActive = (
         return Effect.annotateLogs(Effect.logInfo("this node is a standby"), {
           node: node.name,
           port: address.port,
+          operatorPort: forOperator?.port,
           reason: text
         })
       })

@@ -5,6 +5,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { type ChainHealth, Chains } from "../Chains.ts"
 import { Conditions, type HeldCondition } from "../Conditions/standing.ts"
 import { answer, type Handlers } from "../Http/Handler.ts"
+import { activeNode } from "../Http/standby.ts"
 import { Uncollected } from "../Payments/addresses/Uncollected.ts"
 import { Prices } from "../Quotes/Prices.ts"
 import { Settings } from "../Settings.ts"
@@ -151,7 +152,7 @@ export const metricsHandlers = Effect.gen(function* () {
   const prices = yield* Prices
   const uncollected = yield* Uncollected
   const conditions = yield* Conditions
-  const { chains: networks } = yield* Settings
+  const { chains: networks, node, postgres } = yield* Settings
   const { registry } = yield* Metrics
   const processFamilies = yield* makeProcessFamilies
   const storeFamilies = yield* makeStoreFamilies
@@ -162,6 +163,7 @@ export const metricsHandlers = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         const families = [
           ...processFamilies(),
+          gauge(activeNode.name, activeNode.help, postgres === undefined ? [] : [[{ node: node.name }, 1]]),
           ...conditionFamilies(yield* conditions.now),
           ...chainFamilies(yield* chains.health),
           ...priceFamilies(prices, now),

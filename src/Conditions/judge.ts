@@ -24,6 +24,7 @@ import { type EndpointOutcome, outcomesOf } from "../Webhooks/queue/EndpointsRep
 import { makeConfiguration } from "./configuration.ts"
 import type { ConditionKind } from "./kinds.ts"
 import { lookAtMoney } from "./money.ts"
+import { makeNodes } from "./nodes.ts"
 import { type Condition, conditionIf, conditionOf } from "./standing.ts"
 
 /** Minimum free bytes on the disk of the database. */
@@ -262,6 +263,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
   )
 
   const configuration = yield* makeConfiguration
+  const nodes = makeNodes(settings, reader)
   const untold = conditionIf(
     alerts.url === "" && admin === undefined && isLive,
     "nobody_is_told",
@@ -289,7 +291,7 @@ export const makeJudge = Effect.fnUntraced(function* (ofOthers: () => ReadonlyAr
         ...(yield* ofQuotas),
         ...(yield* ofDeliveries),
         ...(yield* lookAtMoney(settings, prices, reader)),
-        ...(postgres === undefined ? ofBackup(lastBackup, first, now) : []),
+        ...(postgres === undefined ? ofBackup(lastBackup, first, now) : yield* nodes),
         ...(yield* configuration.conditions)
       ]
     })

@@ -80,6 +80,13 @@ const all = {
   backup_old: ticket(0, "the last good backup is older than 25 hours"),
   backup_broken: page(0, "the newest backup is not as it was made: it could not be restored"),
   wal_long: ticket("10 minutes", "the database's write-ahead log has more than 64 MB: it is not checkpointed"),
+  no_standby: ticket("5 minutes", "tilld is on PostgreSQL, and no other node waits to take over"),
+  versions_differ: ticket("1 hour", "a node that waits has another version than the one that works"),
+  lease_moves: page(0, "nodes have taken over more than three times within an hour", "sales"),
+  replica_behind: ticket(
+    "5 minutes",
+    "a standby of PostgreSQL lacks more than 16 MB, or is gone: the loss of the primary would lose what it lacks"
+  ),
   certificate_bad: page(
     "10 minutes",
     "the certificate at `server.public_url` has expired, or is of another name: browsers refuse the checkout",

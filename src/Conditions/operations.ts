@@ -10,6 +10,7 @@ import { Reader, StoreHealth } from "../Sql.ts"
 import { alertSecret, makeSendAlert, messageOf } from "./alerts.ts"
 import { confirmReplaced } from "./configuration.ts"
 import { type Kind, kinds } from "./kinds.ts"
+import { readNodes } from "./nodes.ts"
 import { Conditions, keyOf, shownCondition } from "./standing.ts"
 
 export const readStatus = operation({
@@ -23,6 +24,9 @@ export const readStatus = operation({
     uid: Schema.Int,
     /** ISO 8601. */
     startedAt: Schema.String,
+    /** With PostgreSQL: this node, which works, and those that wait. */
+    node: Schema.optional(Schema.String),
+    standbys: Schema.optional(Schema.Array(Schema.Struct({ node: Schema.String, version: Schema.String }))),
     /** Where its index mark is: the default depends on its environment. */
     markFolder: Schema.String,
     /** Why it writes nothing: the database's path names other files than it has open. Absent where they are its own. */
@@ -37,9 +41,12 @@ export const readStatus = operation({
   }),
   refusals: [],
   run: Effect.fnUntraced(function* () {
-    const { chains, database } = yield* Settings
+    const settings = yield* Settings
+    const { chains, database, node } = settings
     const live = chains.filter(({ mode }) => mode === "live")
-    const audited = yield* Effect.orElseSucceed(lastLook(yield* Reader, live), () => undefined)
+    const reader = yield* Reader
+    const audited = yield* Effect.orElseSucceed(lastLook(reader, live), () => undefined)
+    const nodes = yield* Effect.orElseSucceed(readNodes(settings, reader), () => undefined)
     const conditions = yield* Effect.flatMap(Conditions, ({ now }) => now)
     const keysThat = (asks: Kind["asks"]) =>
       conditions.filter(({ kind, severity }) => severity !== "note" && kinds[kind].asks === asks).map(keyOf)
@@ -48,6 +55,8 @@ export const readStatus = operation({
       pid: process.pid,
       uid: process.getuid?.() ?? 0,
       startedAt: iso(Math.floor(performance.timeOrigin)),
+      node: settings.postgres && node.name,
+      standbys: nodes?.standbys,
       markFolder: database.markFolder,
       lostFiles: (yield* StoreHealth).refusal()?.message,
       salesRefused: keysThat("sales"),

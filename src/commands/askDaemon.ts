@@ -2,6 +2,7 @@ import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { NotUnderstood, type OperationAnswer, resultOf } from "../Control/operationResult.ts"
+import { readReadiness } from "../Control/readiness.ts"
 import {
   connect,
   DaemonAbsent,
@@ -58,13 +59,25 @@ const absent = (path: string, also = "") =>
     message: `This command needs a running daemon, and none listens at ${path}: start it with: systemctl start tilld (or tilld serve)${also}`
   })
 
-/** Why nothing listens: a process that does not, or not yet, holds the lock of the database, or no daemon runs. */
-const absentAt = (place: ControlTarget) => {
-  if ("socket" in place) return absent(place.socket, "; or correct TILLD_SOCKET")
-  const { path } = place.database
-  const holder = holderOf(path)
-  return holder === undefined ? absent(`${path}.sock`) : lockedBy(path, holder)
-}
+const Standing = Schema.Struct({ ready: Schema.Literal(false), reason: Schema.String })
+
+/**
+ * Why nothing listens: a process that does not, or not yet, holds the lock of the database, or waits for its turn as a standby,
+ * or no daemon runs.
+ */
+const absentAt = (place: ControlTarget) =>
+  Effect.gen(function* () {
+    if ("socket" in place) return yield* absent(place.socket, "; or correct TILLD_SOCKET")
+    const { path } = place.database
+    const holder = holderOf(path)
+    if (holder === undefined) return yield* absent(`${path}.sock`)
+    const standing = place.postgres === undefined ? undefined : yield* readReadiness(place, Standing)
+    return yield* standing === undefined
+      ? lockedBy(path, holder)
+      : new DaemonAbsent({
+          message: `This node, ${place.node.name}, waits as a ${standing.reason}: give the command there`
+        })
+  })
 
 /**
  * Has the daemon carry out an operation. Fails as the operation does, and with `DaemonAbsent`, `InstanceLocked`,

@@ -16,11 +16,17 @@ const lasting = (since: string, now: number): string => {
 const answered = (question: string, keys: ReadonlyArray<string>): string =>
   `${question} ${keys.length === 0 ? "no" : `YES, ${keys.join(", ")}`}`
 
+const waiting = (standbys: ReadonlyArray<{ readonly node: string; readonly version: string }>): string =>
+  standbys.length === 0
+    ? "no other one waits"
+    : `standby: ${standbys.map(({ node, version }) => `${node} (tilld ${version})`).join(", ")}`
+
 export const statusCommand = commandOf(readStatus, {
-  print: ({ auditedAt, conditions, moneyMissed, pid, salesRefused, startedAt, version }) =>
+  print: ({ auditedAt, conditions, moneyMissed, node, pid, salesRefused, standbys = [], startedAt, version }) =>
     Effect.map(Clock.currentTimeMillis, (now) =>
       [
         `tilld ${version}, process ${pid}, runs since ${startedAt}`,
+        ...(node === undefined ? [] : [`node ${node} works; ${waiting(standbys)}`]),
         answered("Are sales refused?", salesRefused),
         `${answered("Is money missed?", moneyMissed)}; balances last compared with the ledger: ${auditedAt ?? "not yet"}`,
         ...(conditions.length === 0 ? ["Nothing is wrong."] : []),

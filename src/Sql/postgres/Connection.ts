@@ -135,11 +135,11 @@ export class StoreConnection {
   ): Effect.Effect<StoreConnection, StoreUnavailable> =>
     Effect.tryPromise(async () => {
       const client = makeClient({
+        application_name: "tilld",
         ...config,
         types,
         pipeline: true,
         keepAlive: true,
-        application_name: "tilld",
         connectionTimeoutMillis: connectMillis,
         statement_timeout: millis,
         query_timeout: millis + 1_000,

@@ -10,6 +10,7 @@ import { waitAtMost } from "../../lib/waiting.ts"
 import { type Db, oneValue, type StoreUnavailable } from "../Db.ts"
 import { reopened, type StorePlace } from "./Connection.ts"
 import { prepare, refuseNewer } from "./migrate.ts"
+import { connectionOf } from "./nodes.ts"
 
 /** Milliseconds of a clock that nobody sets. */
 const monotonic = Effect.map(Effect.clock, (clock) => Number(clock.unsafeCurrentTimeNanos() / 1_000_000n))
@@ -27,7 +28,8 @@ const end = `clock_timestamp() + interval '${leaseMillis} milliseconds'`
 const isFree = `(until < clock_timestamp() OR NOT EXISTS
   (SELECT 1 FROM pg_stat_activity AS a WHERE a.pid = lease.pid AND a.backend_start = lease.began))`
 
-const take = `UPDATE lease SET epoch = epoch + 1, holder = ?, version = ?, until = ${end}, ${session} WHERE ${isFree} RETURNING epoch`
+const take = `UPDATE lease SET epoch = epoch + 1, holder = ?, version = ?, until = ${end},
+  taken = array_prepend(clock_timestamp(), taken[1:9]), ${session} WHERE ${isFree} RETURNING epoch`
 const renew = `UPDATE lease SET until = ${end}, ${session} WHERE epoch = ? RETURNING epoch`
 const release = "UPDATE lease SET until = '-infinity' WHERE epoch = ?"
 
@@ -64,7 +66,8 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
   own: Holder,
   stand: (standing: NodeStanding) => Effect.Effect<void>
 ) {
-  const { connect } = yield* reopened(place, lookMillis)
+  const named = { ...place, client: { ...place.client, application_name: connectionOf(own) } }
+  const { connect } = yield* reopened(named, lookMillis)
   const run = <A, E>(use: (db: Db) => Effect.Effect<A, E | StoreUnavailable>) =>
     Effect.flatMap(connect, (connection) => use(connection.db()))
 

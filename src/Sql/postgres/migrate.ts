@@ -17,9 +17,10 @@ const leaseTable = `CREATE TABLE IF NOT EXISTS lease (
   version TEXT NOT NULL,
   until TIMESTAMPTZ NOT NULL,
   pid BIGINT NOT NULL,
-  began TIMESTAMPTZ
+  began TIMESTAMPTZ,
+  taken TIMESTAMPTZ[] NOT NULL DEFAULT '{}'
 )`
-const freeLease = "INSERT INTO lease SELECT 0, '', '', '-infinity', 0, NULL WHERE NOT EXISTS (SELECT 1 FROM lease)"
+const freeLease = "INSERT INTO lease SELECT 0, '', '', '-infinity', 0 WHERE NOT EXISTS (SELECT 1 FROM lease)"
 const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations (
   migration_id BIGINT PRIMARY KEY,
   name TEXT NOT NULL,
