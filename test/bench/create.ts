@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import Database from "better-sqlite3"
 import { Effect } from "effect"
-import { createKey, type Engine, install, localChain, startDaemon, temporaryFolder } from "./daemon.ts"
+import { createKey, install, localChain, startDaemon, temporaryFolder } from "./daemon.ts"
 import { count, type Figure, median, millis, percent, perSecond, times } from "./Figure.ts"
 import { startScript } from "./processes.ts"
 import { type LoadRequest, type Round, runLoad } from "./runLoad.ts"
@@ -27,7 +27,7 @@ export const createsOf = (round: string, size: number): ReadonlyArray<LoadReques
     })
   }))
 
-interface Created {
+export interface Created {
   readonly id: string
   readonly merchantRef: string
   readonly address: string
@@ -54,37 +54,6 @@ const lostIn = (database: string, created: ReadonlyArray<Created>): number => {
   ]
   return created.length - Math.min(kept.length, stored.size, ...own.map((set) => set.size))
 }
-
-/** Two daemons by turns: one with its data in PostgreSQL, beside one with a file. */
-export const createOnPostgres = Effect.gen(function* () {
-  const chain = yield* localChain
-  const folder = yield* temporaryFolder
-  const place = (engine: Engine) =>
-    Effect.gen(function* () {
-      const installation = yield* install(chain, {}, "base", engine)
-      const { said: port } = yield* startDaemon(installation)
-      return { port, apiKey: yield* createKey(installation) }
-    })
-  const [server, file] = [yield* place("postgres"), yield* place("sqlite")]
-  const rates: Array<number> = []
-  for (let round = 0; round <= rounds; round++) {
-    const requests = createsOf(String(round), round === 0 ? warmUp : perRound)
-    const [one, other] = [
-      yield* runLoad(folder, server.port, connections, { apiKey: server.apiKey, requests }),
-      yield* runLoad(folder, file.port, connections, { apiKey: file.apiKey, requests })
-    ]
-    console.log(one.perSecond, other.perSecond)
-    rates.push(one.perSecond / other.perSecond)
-  }
-  const figure: Figure = {
-    what: `creates in PostgreSQL, ${connections} connections`,
-    measured: `the median of ${rounds} rounds`,
-    judged: median(rates.slice(1)),
-    floor: { atLeast: 0.4 },
-    written: percent
-  }
-  return [figure]
-}).pipe(Effect.scoped)
 
 /** Creates a second over 64 connections, beside the reference in the same run, and whether any of them was lost. */
 export const create = Effect.gen(function* () {

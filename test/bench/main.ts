@@ -1,10 +1,11 @@
 import { cpus, loadavg } from "node:os"
+import { parseArgs } from "node:util"
 import { NodeContext, NodeHttpClient, NodeRuntime } from "@effect/platform-node"
 import { Data, Effect, Layer } from "effect"
 import { answers } from "./answers.ts"
 import { collect } from "./collect.ts"
 import { cost } from "./cost.ts"
-import { create, createOnPostgres } from "./create.ts"
+import { create } from "./create.ts"
 import { detecting } from "./detecting.ts"
 import { type Figure, holds, print, times } from "./Figure.ts"
 import { floods } from "./floods.ts"
@@ -13,6 +14,7 @@ import { heavy } from "./heavy.ts"
 import * as Matching from "./matching.ts"
 import { paint } from "./paint.ts"
 import { pending } from "./pending.ts"
+import { createOnPostgres, readsOnPostgres } from "./postgres.ts"
 import { reads } from "./reads.ts"
 import { scale } from "./scale.ts"
 import { start } from "./start.ts"
@@ -22,7 +24,8 @@ import { webhooks } from "./webhooks.ts"
 // How fast and how large it is, each figure beside a reference that is measured in the same run, so that a busy machine
 // changes both. `npm run bench -- create reads` runs these parts; `--rows=200000` makes the large table smaller,
 // `--hours=24` takes a whole day of many payments for what watching costs; with `--tries=3` a part that does not keep to its
-// floors is measured up to three times, and the best of each figure counts.
+// floors is measured up to three times, and the best of each figure counts. With `--engine=postgres` creates and reads are
+// measured beside those with a file.
 
 /** A floor does not hold, or a part that was asked for does not exist. */
 class BenchFailed extends Data.TaggedError("BenchFailed")<{ readonly message: string }> {}
@@ -45,7 +48,6 @@ const matching = Effect.sync((): ReadonlyArray<Figure> => {
 const partsOf = (rows: number, hours: number) => ({
   start,
   create,
-  postgres: createOnPostgres,
   reads: reads(rows),
   detecting,
   webhooks,
@@ -62,19 +64,19 @@ const partsOf = (rows: number, hours: number) => ({
   units: steps
 })
 
+const partsOnPostgres = { create: createOnPostgres, reads: readsOnPostgres }
+
 /** Of two measurements of a part, each figure that keeps to its floor. */
 const better = (former: ReadonlyArray<Figure>, latter: ReadonlyArray<Figure>): ReadonlyArray<Figure> =>
   former.map((figure, i) => (holds(figure) ? figure : (latter[i] ?? figure)))
 
 const main = Effect.gen(function* () {
-  const options = process.argv.slice(2)
-  const given = (name: string, otherwise: number) => {
-    const option = options.find((one) => one.startsWith(`--${name}=`))
-    return option === undefined ? otherwise : Number(option.slice(name.length + 3))
-  }
-  const tries = given("tries", 1)
-  const parts = Object.entries(partsOf(given("rows", 1_000_000), given("hours", 1)))
-  const wanted = options.filter((option) => !option.startsWith("--"))
+  const text = { type: "string" } as const
+  const options = { rows: text, hours: text, tries: text, engine: { ...text, default: "sqlite" } }
+  const { positionals: wanted, values } = parseArgs({ options, allowPositionals: true })
+  const tries = Number(values.tries ?? 1)
+  const ofFile = partsOf(Number(values.rows ?? 1_000_000), Number(values.hours ?? 1))
+  const parts = Object.entries(values.engine === "postgres" ? partsOnPostgres : ofFile)
   const unknown = wanted.filter((name) => parts.every(([part]) => part !== name))
   if (unknown.length > 0) {
     const known = parts.map(([name]) => name).join(", ")
