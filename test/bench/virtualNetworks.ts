@@ -13,7 +13,7 @@ import { Life } from "../sim/Life.ts"
 import { answer } from "../sim/node.ts"
 import { replies } from "../sim/nodeClient.ts"
 import { SimChain } from "../sim/SimChain.ts"
-import { Store } from "../sim/Store.ts"
+import { openFile } from "../sim/Store.ts"
 
 // The real watchers over five model chains with the public networks' pace, confirmations and polling, on virtual time,
 // every call and byte counted. What the payments of others add to an answer is put in by size, from what blocks of the
@@ -157,7 +157,7 @@ export const withNetworks = async <A>(
     })
   )
   const chainOf = (name: ChainName): SimChain => chains.get(name) ?? Effect.runSync(Effect.dieMessage(name))
-  const store = new Store(path)
+  const store = openFile(path)
   const life: Life = new Life(
     {
       settings: { ...testSettings(path), chains: chainNames.map(settingsOf) },

@@ -16,7 +16,7 @@ import { SyncClient } from "./syncPostgres.ts"
 export const login = { host: "127.0.0.1", user: "postgres", password: "tilld" }
 /** In memory where the system has such a folder. */
 const scratch = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
-const template = "template_of_tests"
+export const template = "template_of_tests"
 
 const freePort = () =>
   new Promise<number>((resolve) => {
@@ -95,8 +95,10 @@ const ofTests = [
 export const makeTemplate = (port: number) =>
   Effect.all([
     administer(port, "postgres", `CREATE DATABASE ${template}`),
-    prepare(placeIn(port, template)),
-    migrateServer(placeIn(port, template)),
+    ...["tilld", "kept"].flatMap((schema) => {
+      const place = { ...placeIn(port, template), schema }
+      return [prepare(place), migrateServer(place)]
+    }),
     administer(port, template, ...ofTests)
   ])
 

@@ -23,6 +23,8 @@ export interface Place {
   readonly tilld: string
   readonly port: number
   readonly plain: number
+  /** Another node, which is asked first. */
+  readonly standby?: string
   /** False where clients speak plain HTTP to it. */
   readonly tls?: boolean
 }
@@ -40,9 +42,14 @@ export const proxies = {
   nginx: {
     file: "nginx.conf",
     started: /getrlimit/,
-    args: ({ folder, plain, port, tilld, tls = true }: Place) => {
+    args: ({ folder, plain, port, standby, tilld, tls = true }: Place) => {
+      const nodes = [
+        ["  server 127.0.0.1:8080;\n", ""],
+        ["#server 10.0.0.1:8080 max_fails=0;", `server ${standby} max_fails=0;`],
+        ["#server 10.0.0.2:8080 max_fails=0;", `server ${tilld} max_fails=0;`]
+      ] as const
       const site = changed(installed("nginx.conf"), [
-        ["server 127.0.0.1:8080;", `server ${tilld};`],
+        ...(standby === undefined ? [["server 127.0.0.1:8080;", `server ${tilld};`] as const] : nodes),
         ["listen 80;", `listen 127.0.0.1:${plain};`],
         ["listen 443 ssl http2;", `listen 127.0.0.1:${port}${tls ? " ssl http2" : ""};`],
         // Not every machine has IPv6.
@@ -63,14 +70,15 @@ export const proxies = {
   caddy: {
     file: "Caddyfile",
     started: /serving initial configuration/,
-    args: ({ folder, plain, port, tilld, tls = true }: Place) => {
+    args: ({ folder, plain, port, standby, tilld, tls = true }: Place) => {
       const [http, https] = tls ? [plain, port] : [port, plain]
       const ports = `{\n\tadmin off\n\thttp_port ${http}\n\thttps_port ${https}\n\tdefault_bind 127.0.0.1\n`
       const files = `\ttls ${join(folder, "certificate.pem")} ${join(folder, "key.pem")}\n`
       const site = changed(installed("Caddyfile"), [
         [/^\{\n/m, ports],
         [`${proxyName} {\n`, tls ? `${proxyName} {\n${files}` : "http:// {\n"],
-        ["reverse_proxy 127.0.0.1:8080", `reverse_proxy ${tilld}`]
+        ["reverse_proxy 127.0.0.1:8080", `reverse_proxy ${standby ?? ""} ${tilld}`],
+        ...(standby === undefined ? [] : [[/#(?=lb_|health_)/g, ""] as const])
       ])
       writeFileSync(join(folder, "Caddyfile"), site)
       return ["run", "--config", join(folder, "Caddyfile"), "--adapter", "caddyfile"]

@@ -3,13 +3,16 @@ import type { IncomingHttpHeaders } from "node:http"
 import { request } from "node:https"
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Scope } from "effect"
 import { request as send } from "undici"
 import { createKey } from "../../src/Auth/keyOperations.ts"
 import { Invocation } from "../../src/Control/Invocation.ts"
 import { ask } from "../../src/commands/askDaemon.ts"
 import type { PaymentObject } from "../../src/Domain/Payment.ts"
+import { serveHttp } from "../../src/Http/listener.ts"
+import { standbyRespond } from "../../src/Http/standby.ts"
 import { makeAuthority } from "../../src/Sandbox/Authority.ts"
+import { Workers } from "../../src/Telemetry/Workers.ts"
 import { homeOn, serve } from "../lib/daemon.ts"
 import { freePort } from "../lib/loopback.ts"
 import { needs } from "../lib/needs.ts"
@@ -33,7 +36,7 @@ interface Asked {
 }
 
 /** A daemon behind the proxy; `call` asks through it, from another address of this machine than the proxy's own. */
-const behind = Effect.fnUntraced(function* (program: keyof typeof proxies) {
+const behind = Effect.fnUntraced(function* (program: keyof typeof proxies, standby?: string) {
   const { home } = yield* homeOn("polygon")
   const daemon = yield* serve(home, undefined, { TILLD_SERVER__TRUSTED_PROXIES: '["127.0.0.1/32"]' })
   const folder = yield* temporaryFolder
@@ -43,7 +46,8 @@ const behind = Effect.fnUntraced(function* (program: keyof typeof proxies) {
   writeFileSync(join(folder, "key.pem"), identity.key)
   mkdirSync(join(folder, "home"))
   const [port, plain] = [yield* freePort, yield* freePort]
-  const args = proxies[program].args({ folder, tilld: new URL(daemon.url).host, port, plain })
+  const other = standby === undefined ? {} : { standby }
+  const args = proxies[program].args({ folder, tilld: new URL(daemon.url).host, port, plain, ...other })
   const running = yield* start(program, args, { cwd: folder, env: { HOME: join(folder, "home") } })
   yield* running.line(proxies[program].started)
   const call = (method: string, path: string, { body, from = "127.0.0.2", headers, until }: Asked = {}) =>
@@ -131,6 +135,31 @@ describe.each(["nginx", "caddy"] as const)("%s in front of tilld, with the file 
     expect((yield* create("nobody", daemon.key)).status).toBe(502)
     yield* running.line(/refused/)
     expect(running.lines().filter((line) => line.includes(daemon.key))).toEqual([])
+  })
+})
+
+describe.each(["nginx", "caddy"] as const)("%s in front of two nodes", (program) => {
+  needs(program)
+
+  liveTest("asks the one that works, whether the other one waits or is gone", function* () {
+    const waiting = { host: "127.0.0.1", port: yield* freePort }
+    const scope = yield* Scope.make()
+    yield* serveHttp(
+      standbyRespond(() => "standby; active is one"),
+      waiting
+    ).pipe(Scope.extend(scope), Effect.provide(Workers.layer))
+    const { create, daemon } = yield* behind(program, `127.0.0.1:${waiting.port}`)
+    const statusOf = (n: number) => Effect.map(create(`order ${n}`, daemon.key), ({ status }) => status)
+    const orders = (from: number) =>
+      Effect.forEach(
+        Array.from({ length: 10 }, (_, i) => from + i),
+        statusOf
+      )
+    // Caddy has looked at neither of them yet.
+    yield* Effect.repeat(statusOf(0), { until: (status) => status === 201 || status === 409 })
+    expect(new Set(yield* orders(1))).toEqual(new Set([201]))
+    yield* Scope.close(scope, Exit.void)
+    expect(new Set(yield* orders(11))).toEqual(new Set([201]))
   })
 })
 

@@ -1,4 +1,3 @@
-import Database from "better-sqlite3"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import { accountAt, type Block, type Credit } from "./Block.ts"
 import { contractOf, settleGrace } from "./plans.ts"
@@ -12,6 +11,7 @@ import {
   type SearchRow,
   statements
 } from "./rows.ts"
+import { engine, type Rows } from "./Store.ts"
 import { type Strictness, usualStrictness, Violation, type Watched } from "./watched.ts"
 
 export interface Placed {
@@ -30,7 +30,7 @@ export const sum = (credits: ReadonlyArray<Placed>): bigint =>
  */
 export class Books {
   readonly #path: string
-  #db: Database.Database
+  #rows: Rows
   #statements: ReturnType<typeof statements>
   readonly chains: ReadonlyMap<ChainName, Watched>
   readonly requires: "safe" | "finalized" | undefined
@@ -48,8 +48,8 @@ export class Books {
     strict = usualStrictness
   ) {
     this.#path = path
-    this.#db = new Database(path, { readonly: true })
-    this.#statements = statements(this.#db)
+    this.#rows = engine.rows(path)
+    this.#statements = statements(this.#rows)
     this.chains = chains
     this.requires = requires
     this.strict = strict
@@ -57,22 +57,22 @@ export class Books {
 
   /** Another file has taken the place of the database. */
   reopen(): void {
-    this.#db.close()
-    this.#db = new Database(this.#path, { readonly: true })
-    this.#statements = statements(this.#db)
+    this.#rows.close()
+    this.#rows = engine.rows(this.#path)
+    this.#statements = statements(this.#rows)
   }
 
   close(): void {
-    this.#db.close()
+    this.#rows.close()
   }
 
   payments(): ReadonlyArray<PaymentRow> {
-    return this.#statements.payments.all()
+    return this.#statements.payments()
   }
 
   /** Every event with each target that it is owed to, in their order. */
   deliveries(): ReadonlyArray<DeliveryRow> {
-    return this.#statements.deliveries.all()
+    return this.#statements.deliveries()
   }
 
   /** Whether an event is still to be delivered. */
@@ -82,12 +82,12 @@ export class Books {
 
   /** Money that needs a person, oldest first. */
   exceptions(): ReadonlyArray<ExceptionRow> {
-    return this.#statements.exceptions.all()
+    return this.#statements.exceptions()
   }
 
   /** What goes back, of each transaction. */
   refundParts(): ReadonlyArray<RefundPartRow> {
-    return this.#statements.refundParts.all()
+    return this.#statements.refundParts()
   }
 
   watched(chain: ChainName): Watched {
@@ -103,15 +103,15 @@ export class Books {
   }
 
   scans(): ReadonlyArray<ScanRow> {
-    return this.#statements.scans.all()
+    return this.#statements.scans()
   }
 
   searches(): ReadonlyArray<SearchRow> {
-    return this.#statements.searches.all()
+    return this.#statements.searches()
   }
 
   receipts(): ReadonlyArray<ReceiptRow> {
-    return this.#statements.receipts.all()
+    return this.#statements.receipts()
   }
 
   /** The names under which a contract's tokens, or the coin, are known; undefined of what never counts. */
@@ -257,7 +257,7 @@ export class Books {
 
   /** Reading began above this block: what came before it, came before the daemon knew of the chain. */
   startOf(name: ChainName): number {
-    return (this.#statements.scans.all().find((scan) => scan.chain === name)?.start_number ?? 0) - 1
+    return (this.#statements.scans().find((scan) => scan.chain === name)?.start_number ?? 0) - 1
   }
 
   /** What came above the block `above`. */

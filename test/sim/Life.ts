@@ -23,7 +23,7 @@ import { Quotes } from "../../src/Quotes.ts"
 import { Secrets } from "../../src/Secrets.ts"
 import { MasterKey, Settings, type SettingsShape } from "../../src/Settings.ts"
 import type { Db } from "../../src/Sql/Db.ts"
-import { makeWriter, transactionsOn } from "../../src/Sql/Writer.ts"
+import { makeWriter, type Transactions } from "../../src/Sql/Writer.ts"
 import { Reader, StoreUnavailable, Writer } from "../../src/Sql.ts"
 import { Dispatcher } from "../../src/Webhooks/Dispatcher.ts"
 import { DeliveryBell } from "../../src/Webhooks/queue/DeliveryBell.ts"
@@ -195,27 +195,29 @@ export class Life {
 
   /** The database as a process that may die sees it: nothing can be asked of it then. */
   #mortal(db: Db): Db {
-    const unlessGone = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
-      Effect.suspend(() => (this.#died ? Effect.fail(gone) : effect))
+    const unlessGone = this.#unlessGone
     return {
       all: (sql, params) => unlessGone(db.all(sql, params)),
       get: (sql, params) => unlessGone(db.get(sql, params)),
-      run: (sql, params) => unlessGone(sql === "COMMIT" ? this.#commit(db) : db.run(sql, params)),
+      run: (sql, params) => unlessGone(db.run(sql, params)),
       runEach: (sql, rows) => unlessGone(db.runEach(sql, rows)),
       writes: db.writes,
       changes: unlessGone(db.changes)
     }
   }
 
-  #commit(db: Db) {
+  readonly #unlessGone = <A>(effect: Effect.Effect<A, StoreUnavailable>) =>
+    Effect.suspend(() => (this.#died ? Effect.fail(gone) : effect))
+
+  #commit({ commit, rollback }: Transactions) {
     return Effect.suspend(() => {
       const { afterCommit, beforeCommit } = this.#surroundings
       if (beforeCommit()) {
         this.die()
-        return Effect.zipRight(db.run("ROLLBACK"), gone)
+        return Effect.zipRight(rollback, gone)
       }
       return Effect.zipRight(
-        db.run("COMMIT"),
+        commit,
         Effect.suspend(() => {
           if (!afterCommit()) return Effect.void
           this.die()
@@ -226,9 +228,20 @@ export class Life {
   }
 
   get #store() {
-    const { reader, writer } = this.#surroundings.store
+    const { reader, transactions } = this.#surroundings.store
+    const mortal: Transactions = {
+      begin: this.#unlessGone(
+        Effect.map(transactions.begin, (session) => {
+          const one = this.#mortal(session())
+          return transactions.isFar ? () => this.#mortal(session()) : () => one
+        })
+      ),
+      commit: this.#unlessGone(this.#commit(transactions)),
+      rollback: this.#unlessGone(transactions.rollback),
+      isFar: transactions.isFar
+    }
     return Layer.scopedContext(
-      Effect.map(makeWriter(transactionsOn(this.#mortal(writer))), (writer) =>
+      Effect.map(makeWriter(mortal), (writer) =>
         Context.make(Reader, this.#mortal(reader)).pipe(Context.add(Writer, writer))
       )
     )

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, rmSync } from "node:fs"
+import { rmSync } from "node:fs"
 import { Duration } from "effect"
 import type { RpcClient } from "../../src/Chains/rpc/Rpc.ts"
 import type { Owner } from "../../src/Domain/Account.ts"
@@ -14,7 +14,7 @@ import { settingsOf, settleGrace, urlOf } from "./plans.ts"
 import { Receiver } from "./Receiver.ts"
 import type { ExceptionRow, PaymentRow } from "./rows.ts"
 import type { SimProvider } from "./SimProvider.ts"
-import { copyFiles, removeFiles, Store } from "./Store.ts"
+import { engine, type Store } from "./Store.ts"
 import type { Conditions } from "./steps.ts"
 import { isRight, type Strictness, usualStrictness, Violation } from "./watched.ts"
 
@@ -64,6 +64,7 @@ export class World {
   #skew = 0
   #wasBehind = false
   #isElsewhere = false
+  #isKept = false
   /** The copy has taken the place of the files since it was made. */
   #isRestored = false
   #store: Store
@@ -87,7 +88,7 @@ export class World {
     { patience = solePatience, requires }: Conditions = {},
     between: Between = nothingBetween
   ) {
-    copyFileSync(template, path)
+    engine.begin(path, template)
     this.path = path
     this.#seed = seed
     this.#isPatient = new Dice(`patience ${seed}`).chance(0.25)
@@ -108,7 +109,7 @@ export class World {
       chains: places.map(({ plan, providers }) => settingsOf(plan, providers.length, requires))
     }
     this.ledger = new Ledger(path, new Map(places.map((place) => [place.plan.chain, place.watched])), requires, strict)
-    this.#store = new Store(path)
+    this.#store = engine.open(path)
     this.#life = this.#newLife(epoch)
   }
 
@@ -209,7 +210,8 @@ export class World {
 
   /** Copies the files, as they are between two transactions. */
   copy(): void {
-    copyFiles(this.path, `${this.path}.copy`)
+    engine.keep(this.path)
+    this.#isKept = true
     this.#isRestored = false
   }
 
@@ -219,7 +221,7 @@ export class World {
    * @param elsewhere on another machine, which has nothing but the copy
    */
   async restore(elsewhere: boolean, down: number): Promise<void> {
-    if (!existsSync(`${this.path}.copy`)) return
+    if (!this.#isKept) return
     this.#crash = undefined
     const { now } = this
     await this.#bury()
@@ -232,8 +234,8 @@ export class World {
       this.#isElsewhere = true
     }
     this.#isRestored = true
-    copyFiles(`${this.path}.copy`, this.path)
-    this.#store = new Store(this.path)
+    engine.putBack(this.path)
+    this.#store = engine.open(this.path)
     this.ledger.reopen()
     const left = new Set(this.ledger.payments().map(({ id }) => id))
     for (const payment of before) {
@@ -404,7 +406,7 @@ export class World {
       this.#store.close()
       this.ledger.close()
       rmSync(this.#marks, { force: true, recursive: true })
-      for (const path of [this.path, `${this.path}.copy`]) removeFiles(path)
+      engine.remove(this.path)
     }
   }
 }

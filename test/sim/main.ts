@@ -18,6 +18,7 @@ const usage = `npm run sim -- [options]
   --with a,b        tells these too, where they are left out otherwise ("all": all of them)
   --jobs N          processes that play; as many as there are cores where it is not given
   --strict a,b      additional requirements for the daemon
+  --engine postgres the databases are in a PostgreSQL that npm has brought
   --help            says this
 
 A seed that fails is printed with the command that repeats it, the first three with the fewest steps that still fail.
@@ -34,6 +35,7 @@ const { values } = parseArgs({
     with: { type: "string" },
     jobs: { type: "string" },
     strict: { type: "string" },
+    engine: { type: "string" },
     help: { type: "boolean" }
   }
 })
@@ -107,10 +109,18 @@ const play = async (): Promise<void> => {
   if (code !== 0) throw new Error(`${repeatOf(seed, values)}: its process has ended with ${code ?? signal}`)
 }
 
+/** Starts what the databases are in; what ends it. */
+const startEngine = async (): Promise<() => unknown> => {
+  if (values.engine !== "postgres") return () => undefined
+  process.env["TEST_ENGINE"] = values.engine
+  return (await (await import("../lib/postgresServer.ts")).setup()) ?? (() => undefined)
+}
+
+const endEngine = await startEngine()
 const began = performance.now()
 const jobs = Math.min(count, jobsOf(values.jobs, availableParallelism()))
 if (values.seed === undefined) say(`seeds from ${first} on`)
-await Promise.all(Array.from({ length: jobs }, play))
+await Promise.all(Array.from({ length: jobs }, play)).finally(endEngine)
 const each = (all: number) => (all / Math.max(1, played)).toFixed(0)
 
 if (leftOut.length > 0 && values.only === undefined) say(`left out: ${leftOut.join(", ")}`)

@@ -1,5 +1,5 @@
-import type Database from "better-sqlite3"
 import type { ChainName } from "../../src/Domain/Chain.ts"
+import type { Rows } from "./Store.ts"
 
 // The database as the simulation reads it, by itself.
 
@@ -95,29 +95,34 @@ export interface DeliveryRow {
 }
 
 /** What is asked of it, over and over. */
-export const statements = (db: Database.Database) => ({
-  payments: db.prepare<[], PaymentRow>(
-    `SELECT id, lower(address) AS address, chain, currency, amount, floor, status, created_head,
+export const statements = (rows: Rows) => ({
+  payments: () =>
+    rows.all<PaymentRow>(
+      `SELECT id, lower(address) AS address, chain, currency, amount, floor, status, created_head,
        coalesce(due_at, expires_at) AS expires_at, coalesce(due_at, expires_at) - expires_at AS extended, tx_hash,
        amount_received, failure_reason FROM payments ORDER BY sequence`
-  ),
-  exceptions: db.prepare<[], ExceptionRow>(
-    `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome, sent_back
+    ),
+  exceptions: () =>
+    rows.all<ExceptionRow>(
+      `SELECT id, payment_id, lower(address) AS address, tx_hash, kind, chain, currency, amount, outcome, sent_back
      FROM exceptions ORDER BY sequence`
-  ),
-  refundParts: db.prepare<[], RefundPartRow>(
-    `SELECT refund_id, exception_id, address, chain, currency, p.tx_hash, p.amount, of_confirmed
+    ),
+  refundParts: () =>
+    rows.all<RefundPartRow>(
+      `SELECT refund_id, exception_id, address, chain, currency, p.tx_hash, p.amount, of_confirmed
      FROM refunds AS r JOIN refund_parts AS p ON p.refund_id = r.id WHERE r.status <> 'failed' ORDER BY r.sequence, place`
-  ),
-  deliveries: db.prepare<[], DeliveryRow>(
-    `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
+    ),
+  deliveries: () =>
+    rows.all<DeliveryRow>(
+      `SELECT e.id, e.payment_id, e.kind, e.body, d.url, d.status FROM events AS e
      JOIN deliveries AS d ON d.event_id = e.id ORDER BY e.sequence, d.sequence`
-  ),
-  scans: db.prepare<[], ScanRow>("SELECT chain, start_number, head_number, head_hash, verified_number FROM scans"),
-  searches: db.prepare<[], SearchRow>("SELECT payment_id, chain, number FROM searches"),
-  receipts: db.prepare<[], ReceiptRow>(
-    `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, corroborated,
+    ),
+  scans: () => rows.all<ScanRow>("SELECT chain, start_number, head_number, head_hash, verified_number FROM scans"),
+  searches: () => rows.all<SearchRow>("SELECT payment_id, chain, number FROM searches"),
+  receipts: () =>
+    rows.all<ReceiptRow>(
+      `SELECT chain, block_hash, address, position, currency, amount, tx_hash, block_number, seen_at, corroborated,
        since_time, listed
      FROM receipts WHERE canonical = 1`
-  )
+    )
 })

@@ -1,5 +1,7 @@
 /** The command line's options for the seeds, their stories and the requirements. */
-export type SeedOptions = Readonly<Partial<Record<"seed" | "seeds" | "only" | "without" | "with" | "strict", string>>>
+export type SeedOptions = Readonly<
+  Partial<Record<"seed" | "seeds" | "only" | "without" | "with" | "strict" | "engine", string>>
+>
 
 const numberOf = (name: string, text: string | undefined, otherwise: number): number => {
   if (text !== undefined && !/^[1-9][0-9]{0,8}$/.test(text)) throw new Error(`--${name} takes a number above 0`)
@@ -17,7 +19,7 @@ export const jobsOf = (jobs: string | undefined, otherwise: number): number => n
 
 /** The command that plays a seed again: what else the command line says decides what the seed does. */
 export const repeatOf = (seed: number, options: SeedOptions): string => {
-  const names = ["only", "without", "with", "strict"] as const
+  const names = ["only", "without", "with", "strict", "engine"] as const
   const others = names.flatMap((name) => (options[name] === undefined ? [] : [` --${name} ${options[name]}`]))
   return `npm run sim -- --seed ${seed}${others.join("")}`
 }

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util"
-import Database from "better-sqlite3"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { Dice } from "./Dice.ts"
 import { plansOf } from "./plans.ts"
+import { engine } from "./Store.ts"
 import { Stage, seedsSteps, shrink } from "./simulate.ts"
 import type { Step } from "./steps.ts"
 import { kinds, newer, newest, tell } from "./stories.ts"
@@ -105,12 +105,10 @@ it.each(["inventedElsewhere", "elsewhereDown"] as const)(
       const chains = plansOf(new Dice(`chains ${name}`))
       const steps = tell(kind, new Dice(name), chains, "it")
       const look = (path: string) => {
-        const database = new Database(path, { readonly: true })
-        const ended = database.prepare(
-          "SELECT ended_at - expires_at FROM payments WHERE status IN ('expired', 'failed')"
-        )
-        waited.push(...ended.pluck().all().map(Number))
-        database.close()
+        const { all, close } = engine.rows(path)
+        const ended = "SELECT ended_at - expires_at AS millis FROM payments WHERE status IN ('expired', 'failed')"
+        waited.push(...all<{ readonly millis: number }>(ended).map(({ millis }) => millis))
+        close()
       }
       expect(await stage.run(name, steps, false, look)).toBeUndefined()
     }

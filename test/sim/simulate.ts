@@ -1,14 +1,12 @@
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import Database from "better-sqlite3"
-import { Effect } from "effect"
 import { getAddress, type Hex } from "viem"
-import { migrateFile } from "../../src/Sql/migrate.ts"
 import { Dice } from "./Dice.ts"
 import { epoch, Place } from "./Place.ts"
 import { plansOf } from "./plans.ts"
 import { play, reasonOf } from "./play.ts"
+import { engine } from "./Store.ts"
 import { type Conditions, type Step, stepsOf, withDecisions } from "./steps.ts"
 import { generations, type Kind, kinds, newest, tell, weights } from "./stories.ts"
 import { addressOf } from "./transactions.ts"
@@ -25,16 +23,15 @@ const conditionsOf = (steps: ReadonlyArray<Step>): Conditions =>
 export class Stage {
   readonly #folder = mkdtempSync(join(folder, "tilld-sim-"))
   #worlds = 0
+  #isCrowded = false
 
   constructor(readonly strict: Readonly<Strictness>) {}
 
   static async make(strict = usualStrictness): Promise<Stage> {
     const stage = new Stage(strict)
-    await Effect.runPromise(migrateFile(stage.#template))
-    const database = new Database(stage.#template)
-    database.pragma("journal_mode = WAL")
-    database.exec("INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0), ('other', 'Shop 2', 0)")
-    database.close()
+    await engine.make(stage.#template, [
+      "INSERT INTO accounts (id, name, created_at) VALUES ('default', 'Shop', 0), ('other', 'Shop 2', 0)"
+    ])
     return stage
   }
 
@@ -45,15 +42,20 @@ export class Stage {
   /** The same with so many addresses to be watched that no list of them is given to a provider. */
   get #crowded(): string {
     const path = join(this.#folder, "crowded.db")
-    if (existsSync(path)) return path
-    copyFileSync(this.#template, path)
-    const database = new Database(path)
-    database.exec("INSERT INTO wallets (fingerprint, next_index) VALUES ('a lost wallet', 520)")
-    const insert = database.prepare(
-      "INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES (?, 'test', 'a lost wallet', ?, ?)"
+    if (this.#isCrowded) return path
+    this.#isCrowded = true
+    const lost = Array.from(
+      { length: 520 },
+      (_, i) => `('${getAddress(addressOf(`lost ${i}`) as Hex)}', 'test', 'a lost wallet', ${i}, ${epoch})`
     )
-    for (let i = 0; i < 520; i++) insert.run(getAddress(addressOf(`lost ${i}`) as Hex), i, epoch)
-    database.close()
+    void engine.make(
+      path,
+      [
+        "INSERT INTO wallets (fingerprint, next_index) VALUES ('a lost wallet', 520)",
+        `INSERT INTO gap_addresses (address, mode, wallet, wallet_index, created_at) VALUES ${lost.join(", ")}`
+      ],
+      this.#template
+    )
     return path
   }
 
@@ -91,6 +93,7 @@ export class Stage {
   }
 
   close(): void {
+    for (const path of [this.#template, ...(this.#isCrowded ? [this.#crowded] : [])]) engine.remove(path)
     rmSync(this.#folder, { recursive: true, force: true })
   }
 }

@@ -1,4 +1,3 @@
-import Database from "better-sqlite3"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { ChainName } from "../../src/Domain/Chain.ts"
 import type { PaymentCurrency } from "../../src/Domain/Currency.ts"
@@ -9,6 +8,7 @@ import { Place } from "./Place.ts"
 import { type Order, pay as payBy, planOf, spend } from "./payWays.ts"
 import type { PaymentRow } from "./rows.ts"
 import { type FaultKind, type SimProvider, lies as silentFaults, type Traits } from "./SimProvider.ts"
+import { engine } from "./Store.ts"
 import { Stage } from "./simulate.ts"
 import type { Conditions } from "./steps.ts"
 import { type Transaction, transaction } from "./transactions.ts"
@@ -293,11 +293,11 @@ export const seeExceptions = (...wanted: ReadonlyArray<string>): Told =>
 /** What is stored. */
 export const seeRows = (sql: string, ...wanted: ReadonlyArray<object>): Told =>
   told("seeRows", [sql, ...wanted], ({ world }) => {
-    const database = new Database(world.path, { readonly: true })
+    const { all, close } = engine.rows(world.path)
     try {
-      expect(database.prepare(sql).all()).toEqual(wanted)
+      expect(all(sql)).toEqual(wanted)
     } finally {
-      database.close()
+      close()
     }
   })
 
