@@ -158,7 +158,7 @@ const conditionsOf = ({
   ...when("address = ?", address),
   ...when("status = ?", status),
   ...when("chain = ?", chain),
-  ...(cancelled === undefined ? [] : [[`failure_reason ${cancelled ? "=" : "IS NOT"} 'cancelled'`] as const]),
+  ...(cancelled === undefined ? [] : [[`failure_reason ${cancelled ? "=" : "IS DISTINCT FROM"} 'cancelled'`] as const]),
   ...when(isFrom, from),
   ...Object.entries(metadata).map(([key, value]) => [hasTerm, key, value.toLowerCase()] as const)
 ]
@@ -312,10 +312,10 @@ export const hashFits = (db: Db, { account, mode }: Owner, start: string, end: s
   const sql = `SELECT id FROM payments INDEXED BY sqlite_autoindex_payments_1
     WHERE account_id = ? AND mode = ? AND id IN (
       SELECT id FROM (SELECT id, tx_hash FROM payments INDEXED BY payments_transaction
-        WHERE tx_hash IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash GLOB ?
+        WHERE tx_hash IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash LIKE ?
       UNION SELECT payment_id FROM (SELECT payment_id, tx_hash FROM receipts INDEXED BY receipts_transaction
-        WHERE tx_hash IS NOT NULL AND payment_id IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash GLOB ?)`
-  const params = [...range, limit, `*${end}`]
+        WHERE tx_hash IS NOT NULL AND payment_id IS NOT NULL AND ${begins} LIMIT ?) WHERE tx_hash LIKE ?)`
+  const params = [...range, limit, `%${end}`]
   return allValues<PaymentId>(db, sql, [account, mode, ...params, ...params])
 }
 
@@ -325,7 +325,7 @@ export interface Searched extends Cursor {
   readonly isHit: 0 | 1
 }
 
-/** What a search looks for, both in lower case: `address` is a pattern such as `0x12ab*`. */
+/** What a search looks for, both in lower case: `address` is a pattern of LIKE such as `0x12ab%`. */
 export interface Sought {
   readonly text: string
   readonly address: string
@@ -344,7 +344,7 @@ export const searched = (
 ) =>
   db.all<Searched>(
     `SELECT id, created_at AS createdAt, sequence,
-       lower(address) GLOB ? OR instr(lower(metadata), ?) > 0 AS isHit
+       lower(address) LIKE ? OR instr(lower(metadata), ?) > 0 AS isHit
      FROM payments INDEXED BY payments_list
      WHERE account_id = ? AND mode = ? AND (created_at, sequence) < (?, ?)
      ORDER BY created_at DESC, sequence DESC LIMIT ?`,

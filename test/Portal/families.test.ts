@@ -25,7 +25,8 @@ const pagesFor = (role: "viewer" | "admin") =>
 const multiply = Effect.fnUntraced(function* (table: string, account: string, other: Readonly<Record<string, string>>) {
   const columns = (yield* rows<{ name: string }>("SELECT name FROM pragma_table_info(?)", [table]))
     .map(({ name }) => name)
-    .filter((name) => name !== "sequence")
+    // Those that are computed are given by none.
+    .filter((name) => name !== "sequence" && name !== "is_open" && name !== "rank")
   yield* execute(
     `WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 60)
      INSERT INTO ${table} (${columns.join()}) SELECT ${columns.map((name) => other[name] ?? name).join()}

@@ -149,7 +149,7 @@ test("a wrong name, a wrong password and a disabled person's cost one hash each"
 test("a refused password is in the audit log once a network, and an unknown name is not", function* () {
   const { enter, visitor } = yield* portal
   yield* setPassword(yield* enter(), "ada")
-  const refusals = rows("SELECT who, detail FROM audit WHERE act = 'portal login refused'")
+  const refusals = rows("SELECT who, detail FROM audit WHERE act = 'portal login refused' ORDER BY sequence")
   yield* signInAs(visitor("192.0.2.1"), "nobody", "wrong wrong wrong")
   for (const _ of [1, 2]) yield* signInAs(visitor("192.0.2.1"), "ada", "wrong wrong wrong")
   yield* signInAs(visitor("192.0.2.2"), "ada", "wrong wrong wrong")
@@ -277,7 +277,7 @@ test("a passkey is removed by its person alone", function* () {
       [key, id]
     )
   }
-  const left = Effect.map(rows<{ id: string }>("SELECT id FROM passkeys"), (all) => all.map((each) => each.id))
+  const left = Effect.map(rows<{ id: string }>("SELECT id FROM passkeys ORDER BY id"), (all) => all.map((each) => each.id))
   yield* eve.post(`${me}/passkeys/remove`, { id: "one" })
   expect(yield* left).toEqual(["one", "two"])
   yield* ada.post(`${me}/passkeys/remove`, { id: "one" })

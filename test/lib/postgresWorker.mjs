@@ -30,9 +30,9 @@ const carryOut = async ({ client, does, config }) => {
 
 port.on("message", async (asked) => {
   try {
-    port.postMessage({ result: await carryOut(asked) })
+    port.postMessage({ answers: asked.number, result: await carryOut(asked) })
   } catch (cause) {
-    port.postMessage({ cause: { message: cause.message, code: cause.code, position: cause.position } })
+    port.postMessage({ answers: asked.number, cause: { message: cause.message, code: cause.code, position: cause.position } })
   }
   Atomics.store(flag, 0, 1)
   Atomics.notify(flag, 0)

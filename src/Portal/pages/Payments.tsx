@@ -119,7 +119,7 @@ const partsOf = Effect.fnUntraced(function* (db: Db, owner: Owner, text: string)
   if (begun.length > 0 || lower.length < leastText || lower.length > longestText) {
     return begun.slice(0, pageSize)
   }
-  const address = start === undefined ? "" : `0x${start}*${end}`
+  const address = start === undefined ? "" : `0x${start}%${end}`
   // Metadata is stored as JSON.
   return yield* searchNewest(db, owner, { address, text: JSON.stringify(lower).slice(1, -1) })
 })
