@@ -1,5 +1,4 @@
 import { rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:net"
 import { basename, dirname, join, relative } from "node:path"
 import { NodeHttpClient } from "@effect/platform-node"
 import { Console, Data, Duration, Effect, Layer, Redacted } from "effect"
@@ -14,13 +13,16 @@ import { markFile } from "../Payments/addresses/IndexMark.ts"
 import { Payments } from "../Payments.ts"
 import { type Authority, makeAuthority } from "../Sandbox/Authority.ts"
 import { demo as runDemo } from "../Sandbox/demo.ts"
+import { freePort } from "../Sandbox/freePort.ts"
 import { type LocalChain, startLocalChain } from "../Sandbox/LocalChain.ts"
 import { defaultSandboxConfig, hasOnlyLocalChains, localPort } from "../Sandbox/local.ts"
+import { startPostgres } from "../Sandbox/PostgresServer.ts"
 import { startReceiver } from "../Sandbox/Receiver.ts"
 import { HttpServer } from "../Server.ts"
 import { sandboxFolder } from "../Settings/indexMarkFolder.ts"
 import { load, makeMasterKeyFile, type SettingsShape, type SettingsSource } from "../Settings.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
+import * as Sql from "../Sql.ts"
 import { Patience } from "../Telemetry/patience.ts"
 import { complain } from "./Output.ts"
 import { UsageError } from "./options.ts"
@@ -219,14 +221,6 @@ const programFor = (config: string): string => {
   return `${named}node ${here.startsWith("..") ? script : here}`
 }
 
-/** Any port that is free now. */
-const freePort = Effect.async<number>((resume) => {
-  const server = createServer().listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
-
 /** Links to its pages lead to the port that it has, whatever the configuration says of the public URL. */
 const servedAt = (server: SettingsShape["server"]) =>
   Effect.map(server.port === 0 ? freePort : Effect.succeed(server.port), (port) => ({
@@ -264,12 +258,24 @@ const makeKey = Effect.gen(function* () {
   return Redacted.value(key)
 })
 
+/** The store in a PostgreSQL that is new. */
+const storeIn = (postgres: NonNullable<SettingsShape["postgres"]>, env: SettingsSource["env"]) =>
+  Effect.gen(function* () {
+    const { takeTurn } = yield* Effect.promise(() => import("../Sql/postgres/turn.ts"))
+    const { store } = yield* takeTurn(postgres, "sandbox", env, () => Effect.void)
+    return store
+  })
+
 /**
  * Runs five new local chains and a daemon with a new database, and stops them together. With `demo` it makes and pays two
  * payments and ends; otherwise it runs until it is interrupted. Fails with `UsageError` where the configuration is not a
  * sandbox's, with `ChainEnded`, and as the demo and the daemon do.
  */
-export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source: SettingsSource; demo: boolean }) {
+export const runSandbox = Effect.fn("sandbox.run")(function* (options: {
+  source: SettingsSource
+  demo: boolean
+  postgres: boolean
+}) {
   const configured = yield* load(options.source)
   const folder = yield* checkIsSandbox(configured, options.source.path)
   yield* handleSignals
@@ -277,8 +283,11 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   yield* deleteDatabase(configured)
   yield* makeMasterKeyFile(configured.database.path)
   const certificates = yield* makeCertificates(folder)
-  const settings = {
+  const postgres = options.postgres ? yield* startPostgres : undefined
+  const settings: SettingsShape = {
     ...configured,
+    postgres,
+    node: { ...configured.node, name: "sandbox" },
     server: yield* servedAt(configured.server),
     webhooks: { ...configured.webhooks, extraCaFile: certificates.ca }
   }
@@ -287,6 +296,8 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
   )
   const chains = yield* startChains(settings)
   yield* complain("Starting the daemon.\n")
+  const store =
+    postgres === undefined ? Sql.layer(settings.database.path) : yield* storeIn(postgres, options.source.env)
 
   // Says at once that the port is taken.
   const listening = Layer.mapError(HttpServer.layer, (error) =>
@@ -314,7 +325,7 @@ export const runSandbox = Effect.fn("sandbox.run")(function* (options: { source:
     Effect.exit(workers),
     ...chains.map((chain) => Effect.exit(failWhenItEnds(chain)))
   ]).pipe(
-    Effect.provide(Layer.merge(appLayer(settings, options.source.env), NodeHttpClient.layer)),
+    Effect.provide(Layer.merge(appLayer(settings, options.source.env, store), NodeHttpClient.layer)),
     Effect.provideService(Patience, Duration.zero)
   )
   return yield* end

@@ -135,12 +135,15 @@ const alone = Command.make(
     config: sandboxConfig,
     demo: Options.boolean("demo").pipe(
       Options.withDescription("Make two payments, pay them, print each signed webhook, and end")
+    ),
+    postgres: Options.boolean("postgres").pipe(
+      Options.withDescription("Keep the data in a PostgreSQL, which npm has brought, in place of a file")
     )
   },
-  Effect.fnUntraced(function* ({ config, demo }) {
+  Effect.fnUntraced(function* ({ config, demo, postgres }) {
     const { env } = yield* Invocation
     const { runSandbox } = yield* sandboxed
-    const run = runSandbox({ source: { path: yield* sandboxConfigPath(config), env }, demo })
+    const run = runSandbox({ source: { path: yield* sandboxConfigPath(config), env }, demo, postgres })
     yield* demo ? run : untilStopped(run)
   })
 ).pipe(Command.withDescription("Run five local chains and a daemon that watches them, to try things out"))

@@ -126,17 +126,23 @@ describe("the sandbox", () => {
     }
   )
 
-  liveTest("shows the whole job with --demo, and is a success once both payments are confirmed", function* () {
-    const { nothingRuns, sandbox } = yield* installation
-    const { code, stdout } = yield* (yield* sandbox(["--demo"])).ended
-    expect(code).toBe(0)
-    const webhooks = stdout.split("\n").filter((line) => line.startsWith("webhook "))
-    for (const kind of ["created", "detecting", "confirmed"]) {
-      const verified = webhooks.filter((line) => line.includes(`payment.${kind} `) && line.includes("verified"))
-      expect(verified, kind).toHaveLength(2)
-    }
-    yield* nothingRuns
-  })
+  for (const store of [[], ["--postgres"]]) {
+    liveTest(
+      `shows the whole job with --demo ${store}, and is a success once both payments are confirmed`,
+      function* () {
+        const { folder, nothingRuns, sandbox } = yield* installation
+        const { code, stdout } = yield* (yield* sandbox(["--demo", ...store])).ended
+        expect(code).toBe(0)
+        const webhooks = stdout.split("\n").filter((line) => line.startsWith("webhook "))
+        for (const kind of ["created", "detecting", "confirmed"]) {
+          const verified = webhooks.filter((line) => line.includes(`payment.${kind} `) && line.includes("verified"))
+          expect(verified, kind).toHaveLength(2)
+        }
+        yield* nothingRuns
+        expect(existsSync(join(folder, ".sandbox/tilld.db"))).toBe(store.length === 0)
+      }
+    )
+  }
 
   liveTest(
     "is not a success with --demo when it is stopped before it is done, and leaves nothing running",
