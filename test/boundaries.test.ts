@@ -91,7 +91,7 @@ it("nothing sets the cost of a password's hash", () => {
 const servers = {
   "Http/listener.ts": "every HTTP server of the daemon: pieces in turns, counted, with time limits",
   "Sandbox/Receiver.ts": "the HTTPS receiver of `tilld sandbox`, on a developer's machine",
-  "commands/runSandbox.ts": "finds a free port, and serves nothing"
+  "Sandbox/freePort.ts": "finds a free port, and serves nothing"
 }
 
 it("one function makes every HTTP server of the daemon", () => {

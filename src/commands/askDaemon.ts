@@ -2,7 +2,6 @@ import type { Socket } from "node:net"
 import { Effect, Schedule, Schema } from "effect"
 import { Invocation } from "../Control/Invocation.ts"
 import { NotUnderstood, type OperationAnswer, resultOf } from "../Control/operationResult.ts"
-import { readReadiness } from "../Control/readiness.ts"
 import {
   connect,
   DaemonAbsent,
@@ -12,6 +11,7 @@ import {
   socketPath,
   userHeader
 } from "../Control/socketProtocol.ts"
+import { readReadiness } from "../Http/readReadiness.ts"
 import type { AnyOperation, Operation } from "../Operations/operation.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { holderOf, lockedBy } from "../Sql/InstanceLock.ts"

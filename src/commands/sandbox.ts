@@ -137,7 +137,7 @@ const alone = Command.make(
       Options.withDescription("Make two payments, pay them, print each signed webhook, and end")
     ),
     postgres: Options.boolean("postgres").pipe(
-      Options.withDescription("Keep the data in a PostgreSQL, which npm has brought, in place of a file")
+      Options.withDescription("Keep the data in a PostgreSQL of its own, in place of a file")
     )
   },
   Effect.fnUntraced(function* ({ config, demo, postgres }) {
