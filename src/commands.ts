@@ -22,6 +22,7 @@ import { restoreCommand } from "./commands/restore.ts"
 import { sandbox, triggerCommand } from "./commands/sandbox.ts"
 import { secrets } from "./commands/secrets.ts"
 import { statusCommand } from "./commands/status.ts"
+import { storeCommand } from "./commands/store.ts"
 import { broadcastCommand } from "./commands/sweepBroadcast.ts"
 import { planCommand } from "./commands/sweepPlan.ts"
 import { signCommand } from "./commands/sweepSign.ts"
@@ -165,6 +166,7 @@ export const tilld = Command.make("tilld").pipe(
     secrets,
     backupCommand,
     restoreCommand,
+    storeCommand,
     auditCommand,
     alertsCommand,
     statusCommand,
@@ -191,6 +193,7 @@ export const commandNames: CommandNames = {
     wallet: namesOf(wallet),
     sweep: namesOf(sweep),
     secrets: namesOf(secrets),
+    store: namesOf(storeCommand),
     alerts: namesOf(alertsCommand)
   }
 }

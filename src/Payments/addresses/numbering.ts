@@ -11,7 +11,7 @@ import { randomUUID } from "node:crypto"
 import { Clock, Context, Duration, Effect, Runtime } from "effect"
 import type { WatchedAddresses } from "../../Chains/ledger/WatchedAddresses.ts"
 import { Settings } from "../../Settings.ts"
-import { Reader, StoreHistory, Tx, Writer } from "../../Sql.ts"
+import { Reader, StoreHistory, StoreUnusable, Tx, Writer } from "../../Sql.ts"
 import type { AddressPool } from "./AddressPool.ts"
 import { blindJump, furthestIn, furthestOf, type Mark, openIndexMark, overtakenIn, unitFolder } from "./IndexMark.ts"
 import * as Repo from "./WalletsRepo.ts"
@@ -59,6 +59,19 @@ export const doubtOf = (
     : "its mark is of another start: a copy of the database was restored, or has run elsewhere"
 }
 
+const moved = "moved to "
+
+/** The token of a store that goes on elsewhere, in a copy: no start may hand out its addresses again. */
+export const movedTo = (store: string): string => `${moved}${store}`
+
+/** Refuses a store that was moved. To restore a backup of it renews its token. */
+export const refuseMoved = (token: string): Effect.Effect<void, StoreUnusable> =>
+  token.startsWith(moved)
+    ? new StoreUnusable({
+        message: `This store was moved to ${token.slice(moved.length)} by tilld store copy, and goes on there: nothing was changed. Name that one in [database], or copy it back; docs/two-machines.md says how to use this one all the same`
+      })
+    : Effect.void
+
 /**
  * The numbering of the database and its mark, for the lifetime of a daemon.
  *
@@ -80,6 +93,7 @@ export const openNumbering = Effect.fnUntraced(function* (changed: () => void) {
   const token = history ?? randomUUID()
   const reader = yield* Reader
   const { token: last } = yield* Repo.numbering(reader)
+  yield* refuseMoved(last)
   const known = nextOf(yield* Repo.all(reader))
   // A node that worked long ago has an old mark: of a server its history says whether the numbering may continue.
   const proof = history === undefined ? mark.found : { tokens: ["", history], wallets: found, database: database.path }

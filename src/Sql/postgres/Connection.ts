@@ -169,6 +169,18 @@ export class StoreConnection {
       )
     })
 
+  /** Runs a statement in PostgreSQL's own words; gives its rows, of texts alone, as lists. */
+  readonly lists = (
+    text: string,
+    values: ReadonlyArray<ReadonlyArray<string | null | undefined>> = []
+  ): Effect.Effect<ReadonlyArray<ReadonlyArray<string | null>>, StoreUnavailable> =>
+    Effect.async((resume) => {
+      const asked = { text, values: [...values], rowMode: "array" as const }
+      void this.#client.query(asked, (cause: Error | null, result) =>
+        resume(cause === null ? Effect.succeed(result.rows) : failed(cause))
+      )
+    })
+
   #send(sql: string, params: ReadonlyArray<Param>): Effect.Effect<Answer, StoreUnavailable> {
     return Effect.async((resume) => {
       const { fields, name, text } = statements.of(sql, params)

@@ -24,7 +24,7 @@ const makeReader = (place: StorePlace, connections: number) =>
   })
 
 /** The timeline of the server, which a promotion changes, and the number of the database, which a restored dump changes. */
-const history = `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' || oid AS history
+export const selectHistory = `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' || oid AS history
   FROM pg_database WHERE datname = current_database()`
 
 /** The writer and the reader of a schema of PostgreSQL, for the node whose lease has this epoch. */
@@ -38,7 +38,7 @@ export const serverStore = (place: StorePlace, epoch: number, connections = 4) =
       return Context.make(Reader, reader).pipe(
         Context.add(Writer, writer),
         Context.add(StoreHealth, health),
-        Context.add(StoreHistory, yield* oneValue<string>(reader, history))
+        Context.add(StoreHistory, yield* oneValue<string>(reader, selectHistory))
       )
     })
   )

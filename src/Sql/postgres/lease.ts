@@ -28,8 +28,12 @@ const end = `clock_timestamp() + interval '${leaseMillis} milliseconds'`
 const isFree = `(until < clock_timestamp() OR NOT EXISTS
   (SELECT 1 FROM pg_stat_activity AS a WHERE a.pid = lease.pid AND a.backend_start = lease.began))`
 
-const take = `UPDATE lease SET epoch = epoch + 1, holder = ?, version = ?, until = ${end},
-  taken = array_prepend(clock_timestamp(), taken[1:9]), ${session} WHERE ${isFree} RETURNING epoch`
+const takeUntil = (time: string) =>
+  `UPDATE lease SET epoch = epoch + 1, holder = ?, version = ?, until = ${time},
+     taken = array_prepend(clock_timestamp(), taken[1:9]), ${session} WHERE ${isFree} RETURNING epoch`
+const take = takeUntil(end)
+/** For work that is no node's: its connection has the lease until that is closed, and nobody renews it. */
+export const takeWhileOpen = takeUntil("'infinity'")
 const renew = `UPDATE lease SET until = ${end}, ${session} WHERE epoch = ? RETURNING epoch`
 const release = "UPDATE lease SET until = '-infinity' WHERE epoch = ?"
 

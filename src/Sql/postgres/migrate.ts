@@ -59,7 +59,8 @@ export const prepare = (place: StorePlace) =>
     )
   )
 
-const schemaOf = (db: Db) =>
+/** The number of the store's schema; 0 where it has none yet. */
+export const schemaOf = (db: Db) =>
   Effect.map(oneValue<number>(db, "SELECT max(migration_id) FROM migrations"), (newest = 0) => newest)
 
 /** The number of the store's schema. Fails when it is newer than this version knows. */
@@ -71,20 +72,19 @@ export const refuseNewer = (db: Db, { schema }: StorePlace) =>
     return yield* newerSchema(`The schema ${schema} of PostgreSQL`, writer, current, newestSchema)
   })
 
-/** Migrates the store to the newest schema in one transaction, and notes this version as its writer. */
+/** Migrates the store to the newest schema, in the caller's transaction, and notes this version as its writer. */
+export const migrateIn = (db: Db, place: StorePlace) =>
+  Effect.gen(function* () {
+    const current = yield* refuseNewer(db, place)
+    const due = Object.entries(migrations).filter(([name]) => numberOf(name) > current)
+    const definitions = due.flatMap(([, statements]) => ofDefinitions(statements))
+    for (const definition of current === 0 ? [...functions, ...definitions] : definitions) yield* db.run(definition)
+    for (const [name] of due) {
+      yield* db.run("INSERT INTO migrations (migration_id, name) VALUES (?, ?)", [numberOf(name), name])
+    }
+    yield* db.run(noteVersion, [packageJson.version])
+  })
+
+/** The same in a transaction of its own. */
 export const migrateServer = (place: StorePlace) =>
-  withConnection(place, (db) =>
-    inTransaction(
-      db,
-      Effect.gen(function* () {
-        const current = yield* refuseNewer(db, place)
-        const due = Object.entries(migrations).filter(([name]) => numberOf(name) > current)
-        const definitions = due.flatMap(([, statements]) => ofDefinitions(statements))
-        for (const definition of current === 0 ? [...functions, ...definitions] : definitions) yield* db.run(definition)
-        for (const [name] of due) {
-          yield* db.run("INSERT INTO migrations (migration_id, name) VALUES (?, ?)", [numberOf(name), name])
-        }
-        yield* db.run(noteVersion, [packageJson.version])
-      })
-    )
-  )
+  withConnection(place, (db) => inTransaction(db, migrateIn(db, place)))

@@ -1,0 +1,293 @@
+/**
+ * Moves a store from a file to PostgreSQL, or back: all rows, each compared afterwards, and the address numbering, which goes
+ * on where it was. The target is there when everything is right, and not before: PostgreSQL commits one transaction, a
+ * file gets its name. Then the source is marked as moved, and is not started again.
+ */
+import { randomUUID } from "node:crypto"
+import { chownSync, closeSync, existsSync, statSync } from "node:fs"
+import { resolve } from "node:path"
+import Database from "better-sqlite3"
+import { Clock, Effect, Either } from "effect"
+import * as AuditRepo from "../Operations/AuditRepo.ts"
+import { detailText } from "../Operations/auditLog.ts"
+import {
+  furthestIn,
+  furthestOf,
+  type Mark,
+  markFile,
+  openIndexMark,
+  readMark
+} from "../Payments/addresses/IndexMark.ts"
+import { doubtOf, movedTo, nextOf, refuseMoved, UnitFolder } from "../Payments/addresses/numbering.ts"
+import * as WalletsRepo from "../Payments/addresses/WalletsRepo.ts"
+import type { SettingsShape, SettingsSource } from "../Settings.ts"
+import { codeOf, type Db, fromDatabase, oneValue } from "../Sql/Db.ts"
+import { openOwn, syncToDisk } from "../Sql/fileAccess.ts"
+import { migrateFile } from "../Sql/migrate.ts"
+import type { StoreConnection } from "../Sql/postgres/Connection.ts"
+import { selectHistory } from "../Sql/postgres/layer.ts"
+import { placeOf } from "../Sql/postgres/place.ts"
+import { openNewServer, openServer, serverSource, serverTarget } from "../Sql/postgres/transfer.ts"
+import { orUnusable, StoreUnusable } from "../Sql/StoreUnusable.ts"
+import { newestSchema } from "../Sql/schema.ts"
+import {
+  type CopiedRow,
+  type CopiedTable,
+  CopyFailed,
+  type CopySource,
+  type CopyTarget,
+  copiedTables,
+  fileSource,
+  fileTarget
+} from "../Sql/transfer.ts"
+import { Tx } from "../Sql.ts"
+import { checkOutput, onDisk, PathRefused, partialOf, publish } from "./files.ts"
+
+export interface StoreCopyOptions {
+  readonly file: string
+  /** Whether the file is the source, or the target. */
+  readonly isFrom: boolean
+  readonly settings: SettingsShape
+  readonly postgres: NonNullable<SettingsShape["postgres"]>
+  readonly env: SettingsSource["env"]
+  /** Who copies, for the audit log. */
+  readonly who: string
+  /** Called with what a long copy has done. */
+  readonly tell: (text: string) => Effect.Effect<void>
+}
+
+/** Rows after which a long copy says how far it is. */
+const told = 100_000
+
+const keyText = ({ columns, key }: CopiedTable, row: CopiedRow): string =>
+  key.map((name) => `${name} ${row[columns.findIndex((column) => column.name === name)]}`).join(", ")
+
+/** Copies all rows, and compares each with the source. Fails at the first that is not the same. */
+const copyRows = Effect.fnUntraced(function* (
+  source: CopySource,
+  target: CopyTarget,
+  tables: ReadonlyArray<CopiedTable>,
+  tell: StoreCopyOptions["tell"]
+) {
+  const progress = (verb: string) => {
+    let rows = 0
+    return (more: number) => {
+      const parts = Math.floor(rows / told)
+      rows += more
+      return Math.floor(rows / told) === parts ? Effect.succeed(rows) : Effect.as(tell(`${rows} rows ${verb}`), rows)
+    }
+  }
+  const copied = progress("copied")
+  for (const table of tables) {
+    const next = yield* source.read(table)
+    for (let rows = yield* next; rows.length > 0; rows = yield* next) {
+      yield* target.insert(table, rows)
+      yield* copied(rows.length)
+    }
+  }
+  yield* target.complete
+  const compared = progress("compared")
+  for (const table of tables) {
+    const [nextOfSource, nextOfTarget] = [yield* source.read(table), yield* target.read(table)]
+    for (let isOver = false; !isOver; ) {
+      const [from, to] = [yield* nextOfSource, yield* nextOfTarget]
+      isOver = from.length === 0 && to.length === 0
+      const longer = from.length < to.length ? to : from
+      const different = longer.find((_, i) => !from[i]?.every((value, column) => value === to[i]?.[column]))
+      if (different !== undefined) {
+        return yield* new CopyFailed({
+          message: `The copy of table ${table.name} is not the same at ${keyText(table, different)}: it was not kept, and the source is unchanged`
+        })
+      }
+      yield* compared(from.length)
+    }
+  }
+  return yield* compared(0)
+})
+
+/**
+ * Whether the numbering of the source goes on in the target, as the mark of the file or the history of the server proves;
+ * `doubt`: why the source may be an older copy.
+ *
+ * @param paths of the source, and of the target: what the marks of either have handed out counts
+ */
+const examineNumbering = Effect.fnUntraced(function* (
+  db: Db,
+  { database: { markFolder } }: SettingsShape,
+  paths: readonly [source: string, target: string],
+  history?: string
+) {
+  const { token } = yield* WalletsRepo.numbering(db)
+  yield* refuseMoved(token)
+  const unit = yield* UnitFolder
+  const folders = [markFolder, ...(existsSync(unit) ? [unit] : [])]
+  const known = { token, wallets: nextOf(yield* WalletsRepo.all(db)) }
+  const handedOut = furthestOf(paths.map((path) => furthestIn(folders, path)))
+  const markIn = (folder: string) =>
+    Either.getOrUndefined(Either.try(() => readMark({ markFolder: folder, path: paths[0] })))
+  const marks: ReadonlyArray<Mark | undefined> =
+    history === undefined ? folders.map(markIn) : [{ tokens: ["", history], wallets: {}, database: paths[0] }]
+  const doubts = marks.map((mark) => doubtOf(known, mark, handedOut))
+  return { folders, wallets: known.wallets, handedOut, doubt: doubts.includes(undefined) ? undefined : doubts[0] }
+})
+type FoundNumbering = Effect.Effect.Success<ReturnType<typeof examineNumbering>>
+
+interface Names {
+  readonly from: string
+  readonly to: string
+  readonly who: string
+}
+
+/** Gives the target its token, which proves that its numbering goes on unless there is a doubt, and notes the copy in its log. */
+const adopt = (db: Db, { doubt, handedOut }: FoundNumbering, token: string, { from, to, who }: Names) =>
+  Effect.gen(function* () {
+    yield* WalletsRepo.renewToken(token)
+    if (doubt !== undefined) {
+      for (const [wallet, next] of Object.entries(handedOut)) yield* WalletsRepo.oweJumpTo(wallet, next)
+    }
+    const at = yield* Clock.currentTimeMillis
+    const act = { at, via: "direct", who, account: undefined, mode: undefined, act: "store copy" } as const
+    yield* AuditRepo.insert({ ...act, detail: detailText({ from, to }) })
+  }).pipe(Effect.provideService(Tx, { ...db, afterCommit: () => undefined }))
+
+/** Writes the marks of the new file where its daemon looks for one. Without a mark its first start jumps. */
+const writeMarks = ({ folders, wallets }: FoundNumbering, path: string, token: string) =>
+  Effect.forEach(folders, (markFolder) =>
+    Effect.gen(function* () {
+      const place = { markFolder, path }
+      const mark = yield* openIndexMark(place, () => undefined)
+      yield* mark.begin([token], wallets)
+      const { gid, uid } = statSync(markFolder)
+      if (process.getuid?.() === 0) chownSync(markFile(place), uid, gid)
+    }).pipe(Effect.scoped, Effect.ignore)
+  )
+
+const openDatabase = (path: string, options: Database.Options = {}) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Database(path, { fileMustExist: true, ...options })),
+    (database) => Effect.sync(() => database.close())
+  )
+
+/** Opens a file with a store of the newest schema, as it is now. */
+const openFile = Effect.fnUntraced(function* (path: string) {
+  if (!existsSync(path)) return yield* new PathRefused({ message: `There is no database ${path}: nothing was copied` })
+  const database = yield* openDatabase(path, { readonly: true })
+  database.exec("BEGIN")
+  const isStore = "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'"
+  const db = fromDatabase(database)
+  const schema = (yield* db.get(isStore)) && (yield* oneValue<number>(db, "SELECT max(migration_id) FROM migrations"))
+  if (schema === newestSchema) return { database, db }
+  return yield* new StoreUnusable({
+    message:
+      schema === undefined
+        ? `${path} is not a database of tilld: nothing was copied`
+        : `${path} has schema ${schema}, and this version knows ${newestSchema}: start the newer of the two once, then copy`
+  })
+})
+
+/** Fails where PostgreSQL does not say that the transaction is committed. */
+const commit = (connection: StoreConnection) =>
+  Effect.filterOrFail(
+    connection.script("COMMIT"),
+    (done) => done === "COMMIT",
+    () => new CopyFailed({ message: "PostgreSQL did not commit the copy: nothing was copied" })
+  )
+
+const markMoved = "UPDATE numbering SET token = ?"
+
+/** What follows once the target is there. */
+const afterwards = <A, E extends { readonly message: string }, R>(mark: Effect.Effect<A, E, R>, { from, to }: Names) =>
+  Effect.mapError(
+    mark,
+    ({ message }) =>
+      new CopyFailed({
+        message: `${to} is complete, and ${from} could not be marked as moved (${message}): start tilld on the copy, and never on ${from}`
+      })
+  )
+
+const toServer = Effect.fnUntraced(function* (options: StoreCopyOptions, path: string, names: Names) {
+  const { env, postgres, settings, tell } = options
+  const tables = copiedTables()
+  const source = yield* openFile(path)
+  const found = yield* examineNumbering(source.db, settings, [path, settings.database.path])
+  const connection = yield* openNewServer(yield* placeOf(postgres, env))
+  const target = yield* serverTarget(connection, tables)
+  const rows = yield* copyRows(fileSource(source.database), target, tables, tell)
+  const history = (yield* oneValue<string>(connection.db(), selectHistory)) ?? ""
+  yield* adopt(connection.db(), found, found.doubt === undefined ? history : randomUUID(), names)
+  yield* commit(connection)
+  source.database.close()
+  const mark = Effect.gen(function* () {
+    const database = yield* openDatabase(path)
+    database.pragma("synchronous = FULL")
+    yield* fromDatabase(database).run(markMoved, [movedTo(names.to)])
+  })
+  yield* afterwards(mark, names)
+  return { rows, found }
+})
+
+const toFile = Effect.fnUntraced(function* (options: StoreCopyOptions, path: string, names: Names) {
+  const { env, postgres, settings, tell } = options
+  const tables = copiedTables()
+  const connection = yield* openServer(yield* placeOf(postgres, env))
+  const source = connection.db()
+  const history = yield* oneValue<string>(source, selectHistory)
+  const found = yield* examineNumbering(source, settings, [settings.database.path, path], history)
+  const partial = yield* partialOf(path)
+  closeSync(openOwn(partial))
+  yield* migrateFile(partial)
+  const token = randomUUID()
+  const rows = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const database = yield* openDatabase(partial)
+      const rows = yield* copyRows(serverSource(connection), fileTarget(database, tables), tables, tell)
+      yield* adopt(fromDatabase(database), found, token, names)
+      return rows
+    })
+  )
+  yield* onDisk(`${path} cannot be written`, () => syncToDisk(partial))
+  yield* publish(partial, path, false)
+  if (found.doubt === undefined) yield* writeMarks(found, path, token)
+  yield* afterwards(Effect.zipRight(source.run(markMoved, [movedTo(names.to)]), commit(connection)), names)
+  return { rows, found }
+})
+
+/**
+ * Copies a store, checks every row, and marks the source as moved. The caller holds the instance lock of the file. Fails
+ * with `InstanceLocked` where a node works on the store in PostgreSQL, with `PathRefused` or `StoreUnusable` where an end
+ * cannot be used, and with `CopyFailed`.
+ */
+export const copyStore = Effect.fn("Backup.copyStore")(function* (options: StoreCopyOptions) {
+  const { isFrom, postgres, who } = options
+  const file = resolve(options.file)
+  const server = `${postgres.url} (schema ${postgres.schema})`
+  const names = isFrom ? { from: file, to: server, who } : { from: server, to: file, who }
+  const began = yield* Clock.currentTimeMillis
+  const copied = Effect.gen(function* () {
+    return yield* isFrom ? toServer(options, file, names) : toFile(options, file, names)
+  })
+  const { found, rows } = yield* copied.pipe(
+    orUnusable(file),
+    // Of a value that an engine refuses, or of a user of PostgreSQL that may not make tables.
+    Effect.catchAllDefect((defect) =>
+      defect instanceof Error && codeOf(defect) !== ""
+        ? new CopyFailed({ message: `The copy failed (${codeOf(defect)}, ${defect.message}): nothing was copied` })
+        : Effect.die(defect)
+    )
+  )
+  const millis = (yield* Clock.currentTimeMillis) - began
+  return {
+    from: names.from,
+    to: names.to,
+    rows,
+    seconds: Math.round(millis / 100) / 10,
+    /** Why the first start makes each wallet jump; null where the numbering goes on. */
+    jump: found.doubt ?? null
+  }
+}, Effect.scoped)
+
+/** Refuses a target that exists, or cannot be made. */
+export const refuseTarget = (path: string) =>
+  existsSync(path)
+    ? Effect.fail(new PathRefused({ message: `${path} exists already: name a new file, or move that one away` }))
+    : checkOutput(path, false)
