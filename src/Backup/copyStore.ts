@@ -1,13 +1,12 @@
 /**
  * Moves a store from a file to PostgreSQL, or back: all rows, each compared afterwards, and the address numbering, which goes
  * on where it was. The target is there when everything is right, and not before: PostgreSQL commits one transaction, a
- * file gets its name. Then the source is marked as moved, and is not started again.
+ * file gets its name. Then the source is marked as moved, and no start uses it again.
  */
 import { randomUUID } from "node:crypto"
 import { chownSync, closeSync, existsSync, statSync } from "node:fs"
-import { resolve } from "node:path"
 import Database from "better-sqlite3"
-import { Clock, Effect, Either } from "effect"
+import { Clock, Duration, Effect, Either } from "effect"
 import * as AuditRepo from "../Operations/AuditRepo.ts"
 import { detailText } from "../Operations/auditLog.ts"
 import {
@@ -27,13 +26,12 @@ import { migrateFile } from "../Sql/migrate.ts"
 import type { StoreConnection } from "../Sql/postgres/Connection.ts"
 import { selectHistory } from "../Sql/postgres/layer.ts"
 import { placeOf } from "../Sql/postgres/place.ts"
-import { openNewServer, openServer, serverSource, serverTarget } from "../Sql/postgres/transfer.ts"
+import { openTransfer, serverSource, serverTarget } from "../Sql/postgres/transfer.ts"
 import { orUnusable, StoreUnusable } from "../Sql/StoreUnusable.ts"
 import { newestSchema } from "../Sql/schema.ts"
 import {
   type CopiedRow,
   type CopiedTable,
-  CopyFailed,
   type CopySource,
   type CopyTarget,
   copiedTables,
@@ -41,12 +39,13 @@ import {
   fileTarget
 } from "../Sql/transfer.ts"
 import { Tx } from "../Sql.ts"
-import { checkOutput, onDisk, PathRefused, partialOf, publish } from "./files.ts"
+import { BackupFailed, checkOutput, onDisk, PathRefused, partialOf, publish } from "./files.ts"
 
 export interface StoreCopyOptions {
+  readonly from: string
+  readonly to: string
+  /** The one of both that is a file. */
   readonly file: string
-  /** Whether the file is the source, or the target. */
-  readonly isFrom: boolean
   readonly settings: SettingsShape
   readonly postgres: NonNullable<SettingsShape["postgres"]>
   readonly env: SettingsSource["env"]
@@ -56,8 +55,16 @@ export interface StoreCopyOptions {
   readonly tell: (text: string) => Effect.Effect<void>
 }
 
-/** Rows after which a long copy says how far it is. */
+/** Rows after which a copy says how far it is. */
 const told = 100_000
+
+const counter = (verb: string, tell: StoreCopyOptions["tell"]) => {
+  let rows = 0
+  return (more: number) => {
+    rows += more
+    return Effect.as(rows % told < more ? tell(`${rows} rows ${verb}`) : Effect.void, rows)
+  }
+}
 
 const keyText = ({ columns, key }: CopiedTable, row: CopiedRow): string =>
   key.map((name) => `${name} ${row[columns.findIndex((column) => column.name === name)]}`).join(", ")
@@ -69,15 +76,7 @@ const copyRows = Effect.fnUntraced(function* (
   tables: ReadonlyArray<CopiedTable>,
   tell: StoreCopyOptions["tell"]
 ) {
-  const progress = (verb: string) => {
-    let rows = 0
-    return (more: number) => {
-      const parts = Math.floor(rows / told)
-      rows += more
-      return Math.floor(rows / told) === parts ? Effect.succeed(rows) : Effect.as(tell(`${rows} rows ${verb}`), rows)
-    }
-  }
-  const copied = progress("copied")
+  const copied = counter("copied", tell)
   for (const table of tables) {
     const next = yield* source.read(table)
     for (let rows = yield* next; rows.length > 0; rows = yield* next) {
@@ -86,7 +85,7 @@ const copyRows = Effect.fnUntraced(function* (
     }
   }
   yield* target.complete
-  const compared = progress("compared")
+  const compared = counter("compared", tell)
   for (const table of tables) {
     const [nextOfSource, nextOfTarget] = [yield* source.read(table), yield* target.read(table)]
     for (let isOver = false; !isOver; ) {
@@ -95,7 +94,7 @@ const copyRows = Effect.fnUntraced(function* (
       const longer = from.length < to.length ? to : from
       const different = longer.find((_, i) => !from[i]?.every((value, column) => value === to[i]?.[column]))
       if (different !== undefined) {
-        return yield* new CopyFailed({
+        return yield* new BackupFailed({
           message: `The copy of table ${table.name} is not the same at ${keyText(table, different)}: it was not kept, and the source is unchanged`
         })
       }
@@ -106,10 +105,10 @@ const copyRows = Effect.fnUntraced(function* (
 })
 
 /**
- * Whether the numbering of the source goes on in the target, as the mark of the file or the history of the server proves;
- * `doubt`: why the source may be an older copy.
+ * Whether the numbering of the source may go on in the target, as the source's mark or the history of its server proves;
+ * `doubt`: why it may be an older copy.
  *
- * @param paths of the source, and of the target: what the marks of either have handed out counts
+ * @param paths of the source and of the target: what the marks of either have handed out counts
  */
 const examineNumbering = Effect.fnUntraced(function* (
   db: Db,
@@ -121,67 +120,57 @@ const examineNumbering = Effect.fnUntraced(function* (
   yield* refuseMoved(token)
   const unit = yield* UnitFolder
   const folders = [markFolder, ...(existsSync(unit) ? [unit] : [])]
-  const known = { token, wallets: nextOf(yield* WalletsRepo.all(db)) }
+  const wallets = nextOf(yield* WalletsRepo.all(db))
   const handedOut = furthestOf(paths.map((path) => furthestIn(folders, path)))
   const markIn = (folder: string) =>
     Either.getOrUndefined(Either.try(() => readMark({ markFolder: folder, path: paths[0] })))
   const marks: ReadonlyArray<Mark | undefined> =
-    history === undefined ? folders.map(markIn) : [{ tokens: ["", history], wallets: {}, database: paths[0] }]
-  const doubts = marks.map((mark) => doubtOf(known, mark, handedOut))
-  return { folders, wallets: known.wallets, handedOut, doubt: doubts.includes(undefined) ? undefined : doubts[0] }
+    history === undefined ? folders.map(markIn) : [{ tokens: ["", history], wallets, database: paths[0] }]
+  const doubts = marks.map((mark) => doubtOf({ token, wallets }, mark, handedOut))
+  return { folders, wallets, handedOut, doubt: doubts.includes(undefined) ? undefined : doubts[0] }
 })
 type FoundNumbering = Effect.Effect.Success<ReturnType<typeof examineNumbering>>
 
-interface Names {
-  readonly from: string
-  readonly to: string
-  readonly who: string
-}
-
-/** Gives the target its token, which proves that its numbering goes on unless there is a doubt, and notes the copy in its log. */
-const adopt = (db: Db, { doubt, handedOut }: FoundNumbering, token: string, { from, to, who }: Names) =>
+/** Gives the target its token, and notes the copy in its audit log. */
+const adopt = (db: Db, { doubt, handedOut }: FoundNumbering, token: string, { from, to, who }: StoreCopyOptions) =>
   Effect.gen(function* () {
     yield* WalletsRepo.renewToken(token)
-    if (doubt !== undefined) {
-      for (const [wallet, next] of Object.entries(handedOut)) yield* WalletsRepo.oweJumpTo(wallet, next)
+    for (const [wallet, next] of doubt === undefined ? [] : Object.entries(handedOut)) {
+      yield* WalletsRepo.oweJumpTo(wallet, next)
     }
-    const at = yield* Clock.currentTimeMillis
-    const act = { at, via: "direct", who, account: undefined, mode: undefined, act: "store copy" } as const
-    yield* AuditRepo.insert({ ...act, detail: detailText({ from, to }) })
+    const act = { via: "direct", who, account: undefined, mode: undefined, act: "store copy" } as const
+    yield* AuditRepo.insert({ ...act, at: yield* Clock.currentTimeMillis, detail: detailText({ from, to }) })
   }).pipe(Effect.provideService(Tx, { ...db, afterCommit: () => undefined }))
 
 /** Writes the marks of the new file where its daemon looks for one. Without a mark its first start jumps. */
 const writeMarks = ({ folders, wallets }: FoundNumbering, path: string, token: string) =>
   Effect.forEach(folders, (markFolder) =>
     Effect.gen(function* () {
-      const place = { markFolder, path }
-      const mark = yield* openIndexMark(place, () => undefined)
+      const mark = yield* openIndexMark({ markFolder, path }, () => undefined)
       yield* mark.begin([token], wallets)
       const { gid, uid } = statSync(markFolder)
-      if (process.getuid?.() === 0) chownSync(markFile(place), uid, gid)
+      if (process.getuid?.() === 0) chownSync(markFile({ markFolder, path }), uid, gid)
     }).pipe(Effect.scoped, Effect.ignore)
   )
 
-const openDatabase = (path: string, options: Database.Options = {}) =>
+const openDatabase = (path: string, readonly = false) =>
   Effect.acquireRelease(
-    Effect.sync(() => new Database(path, { fileMustExist: true, ...options })),
+    Effect.sync(() => new Database(path, { fileMustExist: true, readonly })),
     (database) => Effect.sync(() => database.close())
   )
 
 /** Opens a file with a store of the newest schema, as it is now. */
 const openFile = Effect.fnUntraced(function* (path: string) {
-  if (!existsSync(path)) return yield* new PathRefused({ message: `There is no database ${path}: nothing was copied` })
-  const database = yield* openDatabase(path, { readonly: true })
+  if (!existsSync(path)) return yield* new PathRefused({ message: `There is no database ${path}` })
+  const database = yield* openDatabase(path, true)
   database.exec("BEGIN")
-  const isStore = "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'"
   const db = fromDatabase(database)
-  const schema = (yield* db.get(isStore)) && (yield* oneValue<number>(db, "SELECT max(migration_id) FROM migrations"))
+  const isStore = yield* db.get("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'")
+  const schema = isStore && (yield* oneValue<number>(db, "SELECT max(migration_id) FROM migrations"))
   if (schema === newestSchema) return { database, db }
+  const why = `has schema ${schema}, and this version knows ${newestSchema}: start the newer of the two once`
   return yield* new StoreUnusable({
-    message:
-      schema === undefined
-        ? `${path} is not a database of tilld: nothing was copied`
-        : `${path} has schema ${schema}, and this version knows ${newestSchema}: start the newer of the two once, then copy`
+    message: `${path} ${schema === undefined ? "is not a database of tilld" : why}`
   })
 })
 
@@ -190,104 +179,90 @@ const commit = (connection: StoreConnection) =>
   Effect.filterOrFail(
     connection.script("COMMIT"),
     (done) => done === "COMMIT",
-    () => new CopyFailed({ message: "PostgreSQL did not commit the copy: nothing was copied" })
+    () => new BackupFailed({ message: "PostgreSQL did not commit: nothing was copied" })
   )
 
 const markMoved = "UPDATE numbering SET token = ?"
 
 /** What follows once the target is there. */
-const afterwards = <A, E extends { readonly message: string }, R>(mark: Effect.Effect<A, E, R>, { from, to }: Names) =>
-  Effect.mapError(
-    mark,
-    ({ message }) =>
-      new CopyFailed({
-        message: `${to} is complete, and ${from} could not be marked as moved (${message}): start tilld on the copy, and never on ${from}`
-      })
-  )
+const afterwards = <A, E extends { readonly message: string }, R>(
+  mark: Effect.Effect<A, E, R>,
+  { from, to }: StoreCopyOptions
+) =>
+  Effect.mapError(mark, ({ message }) => {
+    const what = `${to} is complete, and ${from} could not be marked as moved (${message})`
+    return new BackupFailed({ message: `${what}: start tilld on the copy, and never on ${from}` })
+  })
 
-const toServer = Effect.fnUntraced(function* (options: StoreCopyOptions, path: string, names: Names) {
-  const { env, postgres, settings, tell } = options
+const toServer = Effect.fnUntraced(function* (options: StoreCopyOptions) {
+  const { env, file, postgres, settings, tell, to } = options
   const tables = copiedTables()
-  const source = yield* openFile(path)
-  const found = yield* examineNumbering(source.db, settings, [path, settings.database.path])
-  const connection = yield* openNewServer(yield* placeOf(postgres, env))
+  const source = yield* openFile(file)
+  const found = yield* examineNumbering(source.db, settings, [file, settings.database.path])
+  const connection = yield* openTransfer(yield* placeOf(postgres, env), true)
   const target = yield* serverTarget(connection, tables)
   const rows = yield* copyRows(fileSource(source.database), target, tables, tell)
   const history = (yield* oneValue<string>(connection.db(), selectHistory)) ?? ""
-  yield* adopt(connection.db(), found, found.doubt === undefined ? history : randomUUID(), names)
+  yield* adopt(connection.db(), found, found.doubt === undefined ? history : randomUUID(), options)
   yield* commit(connection)
   source.database.close()
   const mark = Effect.gen(function* () {
-    const database = yield* openDatabase(path)
+    const database = yield* openDatabase(file)
     database.pragma("synchronous = FULL")
-    yield* fromDatabase(database).run(markMoved, [movedTo(names.to)])
+    yield* fromDatabase(database).run(markMoved, [movedTo(to)])
   })
-  yield* afterwards(mark, names)
+  yield* afterwards(mark, options)
   return { rows, found }
 })
 
-const toFile = Effect.fnUntraced(function* (options: StoreCopyOptions, path: string, names: Names) {
-  const { env, postgres, settings, tell } = options
+const toFile = Effect.fnUntraced(function* (options: StoreCopyOptions) {
+  const { env, file, postgres, settings, tell, to } = options
   const tables = copiedTables()
-  const connection = yield* openServer(yield* placeOf(postgres, env))
+  const connection = yield* openTransfer(yield* placeOf(postgres, env), false)
   const source = connection.db()
   const history = yield* oneValue<string>(source, selectHistory)
-  const found = yield* examineNumbering(source, settings, [settings.database.path, path], history)
-  const partial = yield* partialOf(path)
+  const found = yield* examineNumbering(source, settings, [settings.database.path, file], history)
+  const partial = yield* partialOf(file)
   closeSync(openOwn(partial))
   yield* migrateFile(partial)
   const token = randomUUID()
-  const rows = yield* Effect.scoped(
-    Effect.gen(function* () {
-      const database = yield* openDatabase(partial)
-      const rows = yield* copyRows(serverSource(connection), fileTarget(database, tables), tables, tell)
-      yield* adopt(fromDatabase(database), found, token, names)
-      return rows
-    })
-  )
-  yield* onDisk(`${path} cannot be written`, () => syncToDisk(partial))
-  yield* publish(partial, path, false)
-  if (found.doubt === undefined) yield* writeMarks(found, path, token)
-  yield* afterwards(Effect.zipRight(source.run(markMoved, [movedTo(names.to)]), commit(connection)), names)
+  const database = yield* openDatabase(partial)
+  const rows = yield* copyRows(serverSource(connection), fileTarget(database, tables), tables, tell)
+  yield* adopt(fromDatabase(database), found, token, options)
+  database.close()
+  yield* onDisk(`${file} cannot be written`, () => syncToDisk(partial))
+  yield* publish(partial, file, false)
+  if (found.doubt === undefined) yield* writeMarks(found, file, token)
+  yield* afterwards(Effect.zipRight(source.run(markMoved, [movedTo(to)]), commit(connection)), options)
   return { rows, found }
 })
 
+/** Refuses a target that exists, or cannot be made. */
+export const refuseTarget = (file: string) =>
+  existsSync(file)
+    ? Effect.fail(new PathRefused({ message: `${file} exists already: name a new file, or move that one away` }))
+    : checkOutput(file, false)
+
 /**
- * Copies a store, checks every row, and marks the source as moved. The caller holds the instance lock of the file. Fails
+ * Copies a store, compares every row, and marks the source as moved. The caller holds the instance lock of the file. Fails
  * with `InstanceLocked` where a node works on the store in PostgreSQL, with `PathRefused` or `StoreUnusable` where an end
- * cannot be used, and with `CopyFailed`.
+ * cannot be used, and with `BackupFailed`.
  */
 export const copyStore = Effect.fn("Backup.copyStore")(function* (options: StoreCopyOptions) {
-  const { isFrom, postgres, who } = options
-  const file = resolve(options.file)
-  const server = `${postgres.url} (schema ${postgres.schema})`
-  const names = isFrom ? { from: file, to: server, who } : { from: server, to: file, who }
-  const began = yield* Clock.currentTimeMillis
+  const { file, from, to } = options
   const copied = Effect.gen(function* () {
-    return yield* isFrom ? toServer(options, file, names) : toFile(options, file, names)
+    return yield* from === file ? toServer(options) : toFile(options)
   })
-  const { found, rows } = yield* copied.pipe(
+  const [time, { found, rows }] = yield* copied.pipe(
     orUnusable(file),
     // Of a value that an engine refuses, or of a user of PostgreSQL that may not make tables.
     Effect.catchAllDefect((defect) =>
       defect instanceof Error && codeOf(defect) !== ""
-        ? new CopyFailed({ message: `The copy failed (${codeOf(defect)}, ${defect.message}): nothing was copied` })
+        ? new BackupFailed({ message: `Nothing was copied (${codeOf(defect)}): ${defect.message}` })
         : Effect.die(defect)
-    )
+    ),
+    Effect.timed
   )
-  const millis = (yield* Clock.currentTimeMillis) - began
-  return {
-    from: names.from,
-    to: names.to,
-    rows,
-    seconds: Math.round(millis / 100) / 10,
-    /** Why the first start makes each wallet jump; null where the numbering goes on. */
-    jump: found.doubt ?? null
-  }
+  /** `jump`: why the first start makes each wallet jump; null where the numbering goes on. */
+  return { from, to, rows, seconds: Math.round(Duration.toSeconds(time)), jump: found.doubt ?? null }
 }, Effect.scoped)
-
-/** Refuses a target that exists, or cannot be made. */
-export const refuseTarget = (path: string) =>
-  existsSync(path)
-    ? Effect.fail(new PathRefused({ message: `${path} exists already: name a new file, or move that one away` }))
-    : checkOutput(path, false)

@@ -34,13 +34,14 @@ const copy = Command.make(
       })
     }
     const file = resolve(given)
+    const server = `${postgres.url} (schema ${postgres.schema})`
+    const ends = Option.isSome(from) ? { from: file, to: server } : { from: server, to: file }
     const { copyStore, refuseTarget } = yield* Effect.promise(() => import("../Backup/copyStore.ts"))
-    if (Option.isNone(from)) yield* refuseTarget(file)
-    const isFrom = Option.isSome(from)
+    if (ends.to === file) yield* refuseTarget(file)
     const copied = yield* Effect.scoped(
       Effect.zipRight(
         Effect.retry(InstanceLock.acquire(file, "store copy"), whileLocked),
-        copyStore({ file, isFrom, settings, postgres, env, who, tell: complain })
+        copyStore({ ...ends, file, settings, postgres, env, who, tell: complain })
       )
     )
     if (json) return yield* print(JSON.stringify(copied))
@@ -51,7 +52,9 @@ const copy = Command.make(
           ? "The address numbering goes on where it was."
           : `The first start makes every wallet jump over indexes, so that no address is given twice: ${copied.jump}.`,
         `${copied.from} is kept, and tilld does not start on it any more.`,
-        isFrom ? "Start tilld now." : "Name the file in database.path, without what is of PostgreSQL, and start tilld."
+        ends.to === server
+          ? "Start tilld now."
+          : "Name the file in database.path, without what is of PostgreSQL, and start tilld."
       ].join("\n")
     )
   })

@@ -35,7 +35,8 @@ export const makeTransactions = (place: StorePlace, epoch: number) =>
         Effect.flatMap((status) => {
           if (status === "in progress") return Effect.delay(outcome(xid), pause)
           if (status === "committed") return Effect.void
-          const message = "The store is unavailable (08007): the transaction was not committed; nothing was stored"
+          const message =
+            "The store is unavailable (08007): the transaction was not committed; nothing was stored"
           return new StoreUnavailable({ code: "08007", message })
         })
       )
