@@ -207,7 +207,9 @@ liveSuite(Server.layer, "tilld store copy", (test) => {
     writeFileSync(`${back}.99999999.partial`, "")
     const failed = yield* copy("--to", back)
     expect(failed).toMatchObject({ code: 1, stdout: "" })
-    expect(failed.stderr).toContain("Nothing was copied (SQLITE_CONSTRAINT_NOTNULL): NOT NULL constraint failed: meta.value")
+    expect(failed.stderr).toContain(
+      "Nothing was copied (SQLITE_CONSTRAINT_NOTNULL): NOT NULL constraint failed: meta.value"
+    )
     expect(readdirSync(join(folder, "data")).filter((name) => /back.*(db|partial)/.test(name))).toEqual([
       "back.db.lock"
     ])

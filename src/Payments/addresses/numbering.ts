@@ -68,7 +68,7 @@ export const movedTo = (store: string): string => `${moved}${store}`
 export const refuseMoved = (token: string): Effect.Effect<void, StoreUnusable> =>
   token.startsWith(moved)
     ? new StoreUnusable({
-        message: `This store was moved to ${token.slice(moved.length)} by tilld store copy, and goes on there: nothing was changed. Name that one in [database], or copy it back; docs/two-machines.md says how to use this one all the same`
+        message: `This store was moved to ${token.slice(moved.length)} by tilld store copy, and goes on there: name that one in [database]. docs/two-machines.md says how to use this one all the same`
       })
     : Effect.void
 
