@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto"
 import { chownSync, closeSync, existsSync, statSync } from "node:fs"
 import Database from "better-sqlite3"
-import { Clock, Duration, Effect, Either } from "effect"
+import { Cause, Clock, Duration, Effect, Either } from "effect"
 import * as AuditRepo from "../Operations/AuditRepo.ts"
 import { detailText } from "../Operations/auditLog.ts"
 import {
@@ -185,12 +185,9 @@ const commit = (connection: StoreConnection) =>
 const markMoved = "UPDATE numbering SET token = ?"
 
 /** What follows once the target is there. */
-const afterwards = <A, E extends { readonly message: string }, R>(
-  mark: Effect.Effect<A, E, R>,
-  { from, to }: StoreCopyOptions
-) =>
-  Effect.mapError(mark, ({ message }) => {
-    const what = `${to} is complete, and ${from} could not be marked as moved (${message})`
+const afterwards = <A, E, R>(mark: Effect.Effect<A, E, R>, { from, to }: StoreCopyOptions) =>
+  Effect.catchAllCause(mark, (cause) => {
+    const what = `${to} is complete, and ${from} could not be marked as moved (${Cause.squash(cause)})`
     return new BackupFailed({ message: `${what}: start tilld on the copy, and never on ${from}` })
   })
 

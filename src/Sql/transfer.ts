@@ -67,7 +67,10 @@ export const selectRows = ({ columns, key, name: table }: CopiedTable): string =
   return `SELECT ${texts.join(", ")} FROM ${table} ORDER BY ${key.map((name) => `${table}.${name}`).join(", ")}`
 }
 
-/** Reads a database that nothing else writes meanwhile. Texts are as PostgreSQL has them: without U+0000. */
+/**
+ * Reads a database that nothing else writes meanwhile. Texts are as PostgreSQL has them: without U+0000, which no key has, so
+ * that the order is the same.
+ */
 export const fileSource = (database: Database.Database): CopySource => ({
   read: (table) =>
     Effect.sync(() => {

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer } from "effect"
@@ -216,6 +216,11 @@ liveSuite(Server.layer, "tilld store copy", (test) => {
     expect(yield* asked("SELECT token FROM numbering")).toEqual([{ token: "again" }])
     yield* asked("UPDATE meta SET value = '007' WHERE key = 'number'")
     expect(yield* copy("--to", back)).toMatchObject({ code: 0 })
+    expect(readdirSync(join(folder, "data")).filter((name) => name.startsWith("back"))).toEqual([
+      "back.db",
+      "back.db.lock"
+    ])
+    expect(statSync(back).mode & 0o777).toBe(0o640)
     expect(yield* query(back, "SELECT value FROM meta WHERE key = 'number'")).toEqual([{ value: "007" }])
   })
 
@@ -262,5 +267,17 @@ liveSuite(Server.layer, "tilld store copy", (test) => {
     expect(yield* tilld(["store", "copy", "--from", back, "--config", plain])).toMatchObject(
       refused("must name the PostgreSQL")
     )
+  })
+
+  test("whose source cannot be marked says that it is complete", function* () {
+    const { asked, back, copy, file } = yield* place
+    yield* copy("--from", file)
+    yield* asked("UPDATE numbering SET token = 'again'")
+    yield* asked("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this'; END $$")
+    yield* asked("CREATE TRIGGER no BEFORE UPDATE ON numbering EXECUTE FUNCTION no()")
+    const ended = yield* copy("--to", back)
+    expect(ended).toMatchObject({ code: 1, stdout: "" })
+    expect(ended.stderr).toMatch(new RegExp(`${back} is complete, and postgres://.* could not be marked .*not this`))
+    expect(rowsOf(back).payments).toHaveLength(3)
   })
 })

@@ -13,13 +13,6 @@ import { migrateIn, prepare, schemaOf } from "./migrate.ts"
 /** An index of a large table takes long. */
 const longestStatement = 24 * 3_600_000
 
-const settings = [
-  // The other end may take long for its indexes.
-  "SET idle_in_transaction_session_timeout = 0",
-  // A copy that was killed gives the lease back, also in the midst of an index.
-  "SET client_connection_check_interval = '1s'"
-]
-
 /** Tables beside those that a node needs to wait for the lease. */
 const otherTables = `SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace
   AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname NOT IN ('migrations', 'lease')`
@@ -33,7 +26,10 @@ export const openTransfer = Effect.fnUntraced(function* (place: StorePlace, isNe
   const connection = yield* Effect.acquireRelease(StoreConnection.open(place, longestStatement), (opened) =>
     Effect.sync(() => opened.close())
   )
-  yield* Effect.forEach(settings, connection.script, { discard: true })
+  // The other end may take long for its indexes.
+  yield* connection.script("SET idle_in_transaction_session_timeout = 0")
+  // A copy that was killed gives the lease back, also in the midst of an index. PostgreSQL on Windows has no such setting.
+  yield* Effect.exit(connection.script("SET client_connection_check_interval = '1s'"))
   const db = connection.db()
   const refuse = (why: string) => new StoreUnusable({ message: `The schema ${place.schema} of PostgreSQL ${why}` })
   if ((yield* oneValue(db, "SELECT CAST(to_regclass('lease') AS TEXT)")) === undefined)
