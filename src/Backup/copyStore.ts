@@ -24,7 +24,7 @@ import { codeOf, type Db, fromDatabase, oneValue } from "../Sql/Db.ts"
 import { openOwn, syncToDisk } from "../Sql/fileAccess.ts"
 import { migrateFile } from "../Sql/migrate.ts"
 import type { StoreConnection } from "../Sql/postgres/Connection.ts"
-import { selectHistory } from "../Sql/postgres/layer.ts"
+import { presentHistory } from "../Sql/postgres/lease.ts"
 import { placeOf } from "../Sql/postgres/place.ts"
 import { openTransfer, serverSource, serverTarget } from "../Sql/postgres/transfer.ts"
 import { orUnusable, StoreUnusable } from "../Sql/StoreUnusable.ts"
@@ -199,7 +199,7 @@ const toServer = Effect.fnUntraced(function* (options: StoreCopyOptions) {
   const connection = yield* openTransfer(yield* placeOf(postgres, env), true)
   const target = yield* serverTarget(connection, tables)
   const rows = yield* copyRows(fileSource(source.database), target, tables, tell)
-  const history = (yield* oneValue<string>(connection.db(), selectHistory)) ?? ""
+  const history = (yield* oneValue<string>(connection.db(), `SELECT ${presentHistory}`)) ?? ""
   yield* adopt(connection.db(), found, found.doubt === undefined ? history : randomUUID(), options)
   yield* commit(connection)
   source.database.close()
@@ -217,7 +217,7 @@ const toFile = Effect.fnUntraced(function* (options: StoreCopyOptions) {
   const tables = copiedTables()
   const connection = yield* openTransfer(yield* placeOf(postgres, env), false)
   const source = connection.db()
-  const history = yield* oneValue<string>(source, selectHistory)
+  const history = yield* oneValue<string>(source, `SELECT ${presentHistory}`)
   const found = yield* examineNumbering(source, settings, [settings.database.path, file], history)
   const partial = yield* partialOf(file)
   closeSync(openOwn(partial))

@@ -4,13 +4,14 @@ import { Context, Deferred, Effect, Either, Exit, Fiber, Layer, Scope } from "ef
 import { StoreConnection, type StorePlace } from "../../src/Sql/postgres/Connection.ts"
 import { ofDefinitions, ofStatement } from "../../src/Sql/postgres/dialect.ts"
 import { serverStore } from "../../src/Sql/postgres/layer.ts"
-import { acquireLease, type NodeStanding } from "../../src/Sql/postgres/lease.ts"
+import { acquireLease, type Lease, LeaseLost, type NodeStanding } from "../../src/Sql/postgres/lease.ts"
 import { migrateServer, prepare } from "../../src/Sql/postgres/migrate.ts"
 import { execute, oneValue, Reader, Tx, Writer } from "../../src/Sql.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
-import { administer, login, postgresServer } from "../lib/postgres.ts"
-import { liveSuite } from "../lib/scopedTest.ts"
+import { administer, freeLease, login, postgresServer } from "../lib/postgres.ts"
+import { databaseServer } from "../lib/postgresCluster.ts"
+import { liveSuite, liveTest } from "../lib/scopedTest.ts"
 
 class Server extends Context.Tag("test/Server")<Server, number>() {
   static readonly layer = Layer.scoped(this, postgresServer())
@@ -84,8 +85,11 @@ const proxy = (to: number) =>
   )
 
 const services = Layer.mergeAll(Metrics.layer, Workers.layer)
-const opened = (place: StorePlace, epoch = 0) =>
-  Layer.build(Layer.provide(serverStore(place, epoch), services)).pipe(Effect.provide(services))
+const opened = (place: StorePlace, given?: Lease) =>
+  Effect.gen(function* () {
+    const lease = given ?? (yield* freeLease({ ...place, client: { ...place.client, port: yield* Server } }))
+    return yield* Layer.build(Layer.provide(serverStore(place, lease), services)).pipe(Effect.provide(services))
+  })
 const put = (key: string) => execute("INSERT INTO meta (key, value) VALUES (?, 'x')", [key])
 
 const node = (name: string) => ({ node: name, version: "1" })
@@ -185,7 +189,7 @@ liveSuite(Server.layer, "a store in PostgreSQL", (test) => {
     const line = yield* proxy(yield* Server)
     const first = yield* active(through(line.port), "one")
     // Its writer is on another line, as that of a process which was stopped for a while is.
-    const store = yield* opened(place, first.epoch)
+    const store = yield* opened(place, { ...first, lost: Effect.never })
     yield* Context.get(store, Writer).write(put("before"))
     line.cut("silent")
     const second = yield* Effect.forkScoped(active(place, "two"))
@@ -198,6 +202,32 @@ liveSuite(Server.layer, "a store in PostgreSQL", (test) => {
     expect(yield* oneValue(reader, "SELECT count(*) FROM meta WHERE value = 'x'")).toBe(1)
   })
 
+  test("an epoch that was taken in another history is not one's own", function* () {
+    const { place } = yield* migrated
+    const first = yield* active(place, "one")
+    // As where a standby without the last epochs was promoted, and another node got the number again.
+    const store = yield* opened(place, { ...first, history: "00000000/1" })
+    const late = yield* Effect.flip(Context.get(store, Writer).write(put("after")))
+    expect(late).toMatchObject({ _tag: "StoreUnavailable", code: "FENCED" })
+  })
+
+  test("what waits for PostgreSQL fails at once where the lease is lost", function* () {
+    const { place, through } = yield* migrated
+    const line = yield* proxy(yield* Server)
+    const lost = yield* Deferred.make<never, LeaseLost>()
+    const lease = yield* freeLease(place)
+    const store = yield* opened(through(line.port), { ...lease, lost: Deferred.await(lost) })
+    const { write } = Context.get(store, Writer)
+    yield* write(put("before"))
+    line.cut("silent")
+    const waiting = yield* Effect.fork(write(put("waits")))
+    yield* Effect.fork(Deferred.fail(lost, new LeaseLost({ message: "" })))
+    const since = performance.now()
+    expect(yield* Effect.flip(Fiber.join(waiting))).toMatchObject({ _tag: "StoreUnavailable" })
+    expect(yield* Effect.flip(write(put("late")))).toMatchObject({ code: "FENCED" })
+    expect(performance.now() - since).toBeLessThan(5_000)
+  })
+
   test("a version that does not know the schema never takes the lease", function* () {
     const { place } = yield* migrated
     const connection = yield* StoreConnection.open(place)
@@ -205,6 +235,20 @@ liveSuite(Server.layer, "a store in PostgreSQL", (test) => {
     connection.close()
     expect(yield* Effect.flip(active(place, "old"))).toMatchObject({ _tag: "StoreUnusable" })
   })
+})
+
+liveTest("a server that crashed gives the number of a transaction again, and its outcome is still known", function* () {
+  const server = yield* databaseServer
+  const place: StorePlace = { client: { ...login, port: server.port, database: "postgres" }, schema: "tilld" }
+  yield* Effect.zipRight(prepare(place), migrateServer(place))
+  const lease = yield* freeLease(place)
+  const store = yield* Layer.build(Layer.provide(serverStore(place, lease), services)).pipe(Effect.provide(services))
+  const crash = Effect.zipRight(server.stop("immediate"), server.start)
+  const another = server.ask("postgres", "CREATE TABLE another (a INT)")
+  const crashing = Effect.zipRight(put("lost"), Effect.zipRight(crash, another))
+  const { write } = Context.get(store, Writer)
+  expect(yield* Effect.flip(write(crashing))).toMatchObject({ _tag: "StoreUnavailable", code: "08007" })
+  expect(yield* oneValue(Context.get(store, Reader), "SELECT count(*) FROM meta WHERE key = 'lost'")).toBe(0)
 })
 
 liveSuite(Layer.empty, "what SQLite and PostgreSQL say differently", (test) => {

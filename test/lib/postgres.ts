@@ -9,13 +9,14 @@ import pg from "pg"
 import { Reader } from "../../src/Sql/Db.ts"
 import type { StorePlace } from "../../src/Sql/postgres/Connection.ts"
 import { serverStore } from "../../src/Sql/postgres/layer.ts"
+import { type Lease, presentHistory } from "../../src/Sql/postgres/lease.ts"
 import { migrateServer, prepare } from "../../src/Sql/postgres/migrate.ts"
 import { Writer } from "../../src/Sql/Writer.ts"
 import { SyncClient } from "./syncPostgres.ts"
 
 export const login = { host: "127.0.0.1", user: "postgres", password: "tilld" }
 /** In memory where the system has such a folder. */
-const scratch = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
+export const scratch = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 export const template = "template_of_tests"
 
 const freePort = () =>
@@ -80,6 +81,16 @@ export const administer = (port: number, database: string, ...statements: Readon
     await client.end()
   })
 
+/** A lease of a database that no node has taken. */
+export const freeLease = ({ client }: StorePlace): Effect.Effect<Lease> =>
+  Effect.promise(async () => {
+    const asking = new pg.Client(client)
+    await asking.connect()
+    const { rows } = await asking.query<{ history: string }>(`SELECT ${presentHistory} AS history`)
+    await asking.end()
+    return { epoch: 0, history: rows[0]?.history ?? "", lost: Effect.never }
+  })
+
 /** What the SQL of tests has of SQLite's beyond what the store's own needs. */
 const ofTests = [
   "CREATE FUNCTION tilld.unixepoch() RETURNS BIGINT LANGUAGE sql AS 'SELECT extract(epoch FROM now())::bigint'",
@@ -104,22 +115,21 @@ export const makeTemplate = (port: number) =>
 
 const { TEST_POSTGRES } = process.env
 const port = Number(TEST_POSTGRES)
-const made = new Set<string>()
+const made = new Map<string, Lease>()
 
 /** In the place of `Sql.layer`: the store of that path, in a database of its own. */
 export const layerAt = (path: string) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const database = `test_${createHash("sha256").update(path).digest("hex").slice(0, 16)}`
-      if (!made.has(database)) {
-        made.add(database)
+      const place = placeIn(port, database)
+      const known = made.get(database)
+      if (known === undefined) {
         yield* administer(port, "postgres", `CREATE DATABASE ${database} TEMPLATE ${template} STRATEGY FILE_COPY`)
       }
-      const opened = serverStore(
-        { ...placeIn(port, database), makeClient: (config) => new SyncClient(config) as never },
-        0,
-        1
-      )
+      const lease = known ?? (yield* freeLease(place))
+      made.set(database, lease)
+      const opened = serverStore({ ...place, makeClient: (config) => new SyncClient(config) as never }, lease, 1)
       // Opens both of its connections, which takes a promise.
       const ready = Effect.zipRight(
         Effect.flatMap(Reader, (reader) => reader.get("SELECT 1")),
@@ -131,7 +141,7 @@ export const layerAt = (path: string) =>
 
 /** Drops what the suites so far have made. */
 export const dropAll = Effect.suspend(() => {
-  const all = [...made].map((database) => `DROP DATABASE ${database} WITH (FORCE)`)
+  const all = [...made.keys()].map((database) => `DROP DATABASE ${database} WITH (FORCE)`)
   made.clear()
   return administer(port, "postgres", ...all)
 })

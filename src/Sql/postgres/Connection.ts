@@ -230,18 +230,44 @@ interface Answer {
   readonly changed: number | undefined
 }
 
+/** The code of a node that has lost the lease. */
+export const fenced = "FENCED"
+export const isFenced = new StoreUnavailable({
+  code: fenced,
+  message: "The store is unavailable: another node has taken over"
+})
+
+interface Reopening {
+  readonly millis?: number
+  /** Fails when this node may not work any more: what waits for PostgreSQL then fails at once. */
+  readonly lost?: Effect.Effect<never, unknown>
+}
+
 /** Gives a connection that is opened when it is first used, and again after it was lost. */
-export const reopened = (place: StorePlace, millis?: number) =>
+export const reopened = (place: StorePlace, { lost = Effect.never, millis }: Reopening = {}) =>
   Effect.gen(function* () {
     let present: StoreConnection | undefined
-    yield* Effect.addFinalizer(() => Effect.sync(() => present?.close()))
+    let isOver = false
+    const close = Effect.sync(() => present?.close())
+    yield* Effect.addFinalizer(() => close)
+    const end = Effect.suspend(() => {
+      isOver = true
+      return close
+    })
+    yield* Effect.forkScoped(Effect.catchAllCause(lost, () => end))
     const one = yield* Effect.makeSemaphore(1)
     const open = one.withPermits(1)(
       Effect.suspend(() => {
+        if (isOver) return isFenced
         if (present?.isOpen) return Effect.succeed(present)
-        return Effect.tap(StoreConnection.open(place, millis), (opened) => {
+        const opening = Effect.tap(StoreConnection.open(place, millis), (opened) => {
           present = opened
         })
+        // The writer, which asks for it, is otherwise uninterruptible.
+        return Effect.raceFirst(
+          Effect.interruptible(opening),
+          Effect.interruptible(Effect.zipRight(Effect.exit(lost), isFenced))
+        )
       })
     )
     return { connect: Effect.suspend(() => (present?.isOpen ? Effect.succeed(present) : open)) }

@@ -1,14 +1,15 @@
 import { Context, Effect, Layer } from "effect"
 import { Workers } from "../../Telemetry/Workers.ts"
-import { type Db, oneValue, Reader, StoreHistory } from "../Db.ts"
+import { type Db, Reader, StoreHistory } from "../Db.ts"
 import { FilesHealth, StoreHealth } from "../StoreHealth.ts"
 import { makeWriter, Writer } from "../Writer.ts"
 import { reopened, type StorePlace } from "./Connection.ts"
+import type { Lease } from "./lease.ts"
 import { makeTransactions } from "./transactions.ts"
 
 /** Queries, each on the next of several connections: a slow one delays those behind it on its own alone. */
-const makeReader = (place: StorePlace, connections: number) =>
-  Effect.map(Effect.replicateEffect(reopened(place), connections), (pool): Db => {
+const makeReader = (place: StorePlace, lost: Lease["lost"], connections: number) =>
+  Effect.map(Effect.replicateEffect(reopened(place, { lost }), connections), (pool): Db => {
     let next = 0
     const any = Effect.suspend(() =>
       Effect.map(pool[next++ % pool.length]?.connect ?? Effect.never, (connection) => connection.db())
@@ -23,22 +24,18 @@ const makeReader = (place: StorePlace, connections: number) =>
     }
   })
 
-/** The timeline of the server, which a promotion changes, and the number of the database, which a restored dump changes. */
-export const selectHistory = `SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' || oid AS history
-  FROM pg_database WHERE datname = current_database()`
-
-/** The writer and the reader of a schema of PostgreSQL, for the node whose lease has this epoch. */
-export const serverStore = (place: StorePlace, epoch: number, connections = 4) =>
+/** The writer and the reader of a schema of PostgreSQL, for the node that has this lease. */
+export const serverStore = (place: StorePlace, lease: Lease, connections = 4) =>
   Layer.scopedContext(
     Effect.gen(function* () {
       const health = new FilesHealth([])
-      const writer = yield* makeWriter(yield* makeTransactions(place, epoch), Effect.void, health)
+      const writer = yield* makeWriter(yield* makeTransactions(place, lease), Effect.void, health)
       ;(yield* Workers).condition("store", () => health.reason())
-      const reader = yield* makeReader(place, connections)
+      const reader = yield* makeReader(place, lease.lost, connections)
       return Context.make(Reader, reader).pipe(
         Context.add(Writer, writer),
         Context.add(StoreHealth, health),
-        Context.add(StoreHistory, yield* oneValue<string>(reader, selectHistory))
+        Context.add(StoreHistory, lease.history)
       )
     })
   )

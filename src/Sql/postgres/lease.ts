@@ -28,14 +28,34 @@ const end = `clock_timestamp() + interval '${leaseMillis} milliseconds'`
 const isFree = `(until < clock_timestamp() OR NOT EXISTS
   (SELECT 1 FROM pg_stat_activity AS a WHERE a.pid = lease.pid AND a.backend_start = lease.began))`
 
+/** The timeline of the server, which a promotion changes, and the number of the database, which a restored dump changes. */
+export const presentHistory = `(SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || '/' || oid
+  FROM pg_database WHERE datname = current_database())`
+
+/**
+ * Of the lease. A standby that is promoted may lack the last epochs, and gives their numbers again: an epoch is a node's own
+ * only in the history that it was taken in.
+ */
+export const isOwn = `epoch = ? AND ${presentHistory} = ?`
+
 const takeUntil = (time: string) =>
   `UPDATE lease SET epoch = epoch + 1, holder = ?, version = ?, until = ${time},
-     taken = array_prepend(clock_timestamp(), taken[1:9]), ${session} WHERE ${isFree} RETURNING epoch`
+     taken = array_prepend(clock_timestamp(), taken[1:9]), ${session} WHERE ${isFree}
+   RETURNING epoch, ${presentHistory} AS history`
 const take = takeUntil(end)
 /** For work that is no node's: its connection has the lease until that is closed, and nobody renews it. */
 export const takeWhileOpen = takeUntil("'infinity'")
-const renew = `UPDATE lease SET until = ${end}, ${session} WHERE epoch = ? RETURNING epoch`
-const release = "UPDATE lease SET until = '-infinity' WHERE epoch = ?"
+const renew = `UPDATE lease SET until = ${end}, ${session} WHERE ${isOwn} RETURNING epoch`
+const release = `UPDATE lease SET until = '-infinity' WHERE ${isOwn}`
+
+/** What a node has that works. */
+export interface Lease {
+  readonly epoch: number
+  /** That of the server, when the lease was taken. */
+  readonly history: string
+  /** Fails when this node may not work any more. */
+  readonly lost: Effect.Effect<never, LeaseLost>
+}
 
 /** The node that works; undefined while none does. */
 export interface Holder {
@@ -71,22 +91,22 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
   stand: (standing: NodeStanding) => Effect.Effect<void>
 ) {
   const named = { ...place, client: { ...place.client, application_name: connectionOf(own) } }
-  const { connect } = yield* reopened(named, lookMillis)
+  const { connect } = yield* reopened(named, { millis: lookMillis })
   const run = <A, E>(use: (db: Db) => Effect.Effect<A, E | StoreUnavailable>) =>
     Effect.flatMap(connect, (connection) => use(connection.db()))
 
   const held = run((db) => db.get<Holder>(selectHolder))
 
   let isPrepared = false
-  /** The epoch, once this node has the lease. */
+  /** The lease, once this node has it. */
   const attempt = Effect.gen(function* () {
     if (!isPrepared) yield* prepare(place)
     isPrepared = true
     const usable = yield* Effect.either(run((db) => refuseNewer(db, place)))
-    const epoch = Either.isLeft(usable)
+    const taken = Either.isLeft(usable)
       ? undefined
-      : yield* run((db) => oneValue<number>(db, take, [own.node, own.version]))
-    if (epoch !== undefined) return epoch
+      : yield* run((db) => db.get<Omit<Lease, "lost">>(take, [own.node, own.version]))
+    if (taken !== undefined) return taken
     const holder = yield* held
     if (holder === undefined && Either.isLeft(usable)) return yield* usable.left
     yield* stand({ holder, problem: Either.isLeft(usable) ? usable.left.message : undefined })
@@ -95,15 +115,15 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
   const waited = Effect.gen(function* () {
     while (true) {
       const asked = yield* monotonic
-      const epoch = yield* Effect.catchTag(attempt, "StoreUnavailable", ({ message }) =>
+      const taken = yield* Effect.catchTag(attempt, "StoreUnavailable", ({ message }) =>
         Effect.as(stand({ holder: undefined, problem: message }), undefined)
       )
-      if (epoch !== undefined) return { epoch, asked }
+      if (taken !== undefined) return { ...taken, asked }
       yield* Effect.sleep(renewal)
     }
   })
-  const { asked, epoch } = yield* Effect.acquireRelease(Effect.interruptible(waited), ({ epoch }) =>
-    Effect.ignore(run((db) => db.run(release, [epoch])))
+  const { asked, epoch, history } = yield* Effect.acquireRelease(Effect.interruptible(waited), ({ epoch, history }) =>
+    Effect.ignore(run((db) => db.run(release, [epoch, history])))
   )
 
   const keep = Effect.gen(function* () {
@@ -111,14 +131,15 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
     while (true) {
       yield* Effect.sleep(renewal)
       const renewing = yield* monotonic
-      const asked = Effect.either(run((db) => oneValue<number>(db, renew, [epoch])))
+      const asked = Effect.either(run((db) => oneValue<number>(db, renew, [epoch, history])))
       const renewed = yield* waitAtMost(asked, Duration.millis(Math.max(until - renewing, 0)))
       if (Option.isNone(renewed)) return yield* lost("PostgreSQL did not renew it in time")
       if (Either.isLeft(renewed.value)) continue
-      if (renewed.value.right === undefined) return yield* lost("another node has taken it")
+      if (renewed.value.right === undefined)
+        return yield* lost("another node has taken it, or the server has another history")
       until = renewing + leaseMillis - margin
     }
   })
   const renewing = yield* Effect.forkScoped(keep)
-  return { epoch, lost: Fiber.join(renewing) }
+  return { epoch, history, lost: Fiber.join(renewing) } satisfies Lease
 })

@@ -21,6 +21,9 @@ const leaseTable = `CREATE TABLE IF NOT EXISTS lease (
   taken TIMESTAMPTZ[] NOT NULL DEFAULT '{}'
 )`
 const freeLease = "INSERT INTO lease SELECT 0, '', '', '-infinity', 0 WHERE NOT EXISTS (SELECT 1 FROM lease)"
+/** What the last transaction of the writer left, see transactions.ts. */
+const lastCommitTable = "CREATE TABLE IF NOT EXISTS last_commit (mark TEXT NOT NULL)"
+const noCommit = "INSERT INTO last_commit SELECT '' WHERE NOT EXISTS (SELECT 1 FROM last_commit)"
 const migrationsTable = `CREATE TABLE IF NOT EXISTS migrations (
   migration_id BIGINT PRIMARY KEY,
   name TEXT NOT NULL,
@@ -51,7 +54,9 @@ export const prepare = (place: StorePlace) =>
           `CREATE SCHEMA IF NOT EXISTS ${pg.escapeIdentifier(place.schema)}`,
           migrationsTable,
           leaseTable,
-          freeLease
+          freeLease,
+          lastCommitTable,
+          noCommit
         ],
         (statement) => db.run(statement),
         { discard: true }

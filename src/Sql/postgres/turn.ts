@@ -23,7 +23,7 @@ export const takeTurn = Effect.fn("Sql.takeTurn")(function* (
   stand: (standing: NodeStanding) => Effect.Effect<void>
 ) {
   const place = yield* placeOf(postgres, env)
-  const { epoch, lost } = yield* acquireLease(place, { node, version: packageJson.version }, stand)
+  const lease = yield* acquireLease(place, { node, version: packageJson.version }, stand)
   yield* migrateServer(place)
-  return { store: serverStore(place, epoch, postgres.pool), lost }
+  return { store: serverStore(place, lease, postgres.pool), lost: lease.lost }
 })
