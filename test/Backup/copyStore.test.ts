@@ -168,7 +168,7 @@ liveSuite(Server.layer, "tilld store copy", (test) => {
     })
     expect(kept(file)).toEqual(before)
     expect(yield* tokenOf(file)).toBe("")
-    expect(yield* asked(tables)).toEqual([{ name: "lease" }, { name: "migrations" }])
+    expect(yield* asked(tables)).toEqual([{ name: "last_commit" }, { name: "lease" }, { name: "migrations" }])
     yield* asked("DROP EVENT TRIGGER spoil")
     expect(yield* copy("--from", file)).toMatchObject({ code: 0 })
     expect(yield* tokenOf(file)).toContain("moved to postgres://")
@@ -191,7 +191,7 @@ liveSuite(Server.layer, "tilld store copy", (test) => {
     yield* running.end("SIGKILL")
     // The node has the lease when the copy is gone.
     yield* Fiber.join(node)
-    expect(yield* asked(tables)).toEqual([{ name: "lease" }, { name: "migrations" }])
+    expect(yield* asked(tables)).toEqual([{ name: "last_commit" }, { name: "lease" }, { name: "migrations" }])
     expect(yield* tokenOf(file)).toBe("")
     yield* asked("DROP EVENT TRIGGER spoil")
     expect(yield* copy("--from", file)).toMatchObject({ code: 0 })

@@ -10,7 +10,7 @@ import { migrateServer, prepare } from "../../src/Sql/postgres/migrate.ts"
 import { Reader } from "../../src/Sql.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
-import { administer, login, postgresServer } from "../lib/postgres.ts"
+import { administer, freeLease, login, postgresServer } from "../lib/postgres.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
 
@@ -38,7 +38,9 @@ liveTest("the node that works sees who waits, with which version, and how often 
   const place: StorePlace = { client: { ...login, port, database: "nodes" }, schema: "tilld" }
   yield* prepare(place)
   yield* migrateServer(place)
-  const store = yield* Layer.build(Layer.provide(serverStore(place, 0), services)).pipe(Effect.provide(services))
+  const store = yield* Layer.build(Layer.provide(serverStore(place, yield* freeLease(place)), services)).pipe(
+    Effect.provide(services)
+  )
   const reader = Context.get(store, Reader)
   const settings = testSettings("/nowhere/tilld.db", {
     node: { name: "one", folder: "/nowhere" },

@@ -97,7 +97,9 @@ liveSuite(app, "prices, health and accounts in the portal", (test, it) => {
     expect((yield* ada.post(path, { quota: "none", perMinute: "", perHour: "" })).status).toBe(303)
     expect((yield* ada.get(path)).text).toContain(", no quota")
     expect(yield* limit).toBe("1000000")
-    const acts = yield* rows<{ detail: string }>("SELECT detail FROM audit WHERE act = 'accounts change' ORDER BY sequence")
+    const acts = yield* rows<{ detail: string }>(
+      "SELECT detail FROM audit WHERE act = 'accounts change' ORDER BY sequence"
+    )
     expect(acts.map(({ detail }) => JSON.parse(detail))).toEqual([
       { account, quotaBytes: 2_000_000_000, perMinute: 9, perHour: "default" },
       { account, quotaBytes: "none", perMinute: "default", perHour: "default" }

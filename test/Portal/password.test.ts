@@ -277,7 +277,9 @@ test("a passkey is removed by its person alone", function* () {
       [key, id]
     )
   }
-  const left = Effect.map(rows<{ id: string }>("SELECT id FROM passkeys ORDER BY id"), (all) => all.map((each) => each.id))
+  const left = Effect.map(rows<{ id: string }>("SELECT id FROM passkeys ORDER BY id"), (all) =>
+    all.map((each) => each.id)
+  )
   yield* eve.post(`${me}/passkeys/remove`, { id: "one" })
   expect(yield* left).toEqual(["one", "two"])
   yield* ada.post(`${me}/passkeys/remove`, { id: "one" })

@@ -32,7 +32,10 @@ port.on("message", async (asked) => {
   try {
     port.postMessage({ answers: asked.number, result: await carryOut(asked) })
   } catch (cause) {
-    port.postMessage({ answers: asked.number, cause: { message: cause.message, code: cause.code, position: cause.position } })
+    port.postMessage({
+      answers: asked.number,
+      cause: { message: cause.message, code: cause.code, position: cause.position }
+    })
   }
   Atomics.store(flag, 0, 1)
   Atomics.notify(flag, 0)

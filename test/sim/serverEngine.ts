@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { Effect, Exit, Scope } from "effect"
 import type { Db } from "../../src/Sql/Db.ts"
 import { reopened, type StorePlace } from "../../src/Sql/postgres/Connection.ts"
+import { presentHistory } from "../../src/Sql/postgres/lease.ts"
 import { makeTransactions } from "../../src/Sql/postgres/transactions.ts"
 import { login, template } from "../lib/postgres.ts"
 import { SyncClient } from "../lib/syncPostgres.ts"
@@ -49,8 +50,14 @@ const lazy = (connect: Effect.Effect<{ readonly db: () => Db }, Effect.Effect.Er
 
 /** Each table with the columns that a row is given with. */
 const tablesOf = `SELECT table_name AS name, string_agg(column_name, ', ') AS columns FROM information_schema.columns
-  WHERE table_schema = '${own}' AND is_generated = 'NEVER' AND table_name NOT IN ('lease', 'migrations') GROUP BY table_name`
+  WHERE table_schema = '${own}' AND is_generated = 'NEVER' AND table_name NOT IN ('lease', 'last_commit', 'migrations') GROUP BY table_name`
 const sequencesOf = `SELECT sequencename AS name FROM pg_sequences WHERE schemaname = '${own}'`
+
+interface Found {
+  readonly name: string
+  readonly columns?: string
+  readonly history?: string
+}
 
 /** Databases of a server that has the template of tests. */
 export const makeServerEngine = (port: number): Engine => {
@@ -58,7 +65,7 @@ export const makeServerEngine = (port: number): Engine => {
   const within = (database: string, statements: ReadonlyArray<string>) => {
     const { all, close } = connection(port, database)
     try {
-      return statements.flatMap((statement) => all<{ readonly name: string; readonly columns?: string }>(statement))
+      return statements.flatMap((statement) => all<Found>(statement))
     } finally {
       close()
     }
@@ -88,9 +95,11 @@ export const makeServerEngine = (port: number): Engine => {
       makeClient: (config) => new SyncClient(config) as never,
       schema: own
     }
+    const [{ history = "" } = {}] = within(nameOf(path), [`SELECT ${presentHistory} AS history`])
+    const lease = { epoch: 0, history, lost: Effect.never }
     const make = () => {
       const scope = Effect.runSync(Scope.make())
-      const opened = Effect.all([makeTransactions(place, 0), reopened(place)])
+      const opened = Effect.all([makeTransactions(place, lease), reopened(place)])
       const [transactions, reading] = Effect.runSync(Scope.extend(opened, scope))
       return { scope, transactions, reader: lazy(reading.connect) }
     }

@@ -15,7 +15,7 @@ const longestStatement = 24 * 3_600_000
 
 /** Tables beside those that a node needs to wait for the lease. */
 const otherTables = `SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace
-  AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname NOT IN ('migrations', 'lease')`
+  AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relname NOT IN ('migrations', 'lease', 'last_commit')`
 
 /**
  * A connection with the lease until the scope ends, in a transaction: with the store that is there, or with a new one of the
