@@ -30,7 +30,7 @@ const carryOut = async ({ client, does, config }) => {
 
 port.on("message", async (asked) => {
   try {
-    port.postMessage({ answers: asked.number, result: await carryOut(asked) })
+    port.postMessage({ result: await carryOut(asked) })
   } catch (cause) {
     port.postMessage({
       answers: asked.number,

@@ -10,13 +10,14 @@ const start = () => {
   const worker = new Worker(new URL("./postgresWorker.mjs", import.meta.url), { workerData, transferList: [port2] })
   worker.unref()
   port1.unref()
-  let number = 0
   return (asked: object) => {
     Atomics.store(flag, 0, 0)
-    port1.postMessage({ ...asked, number: ++number })
-    if (Atomics.wait(flag, 0, 0, 120_000) === "timed-out") throw new Error("PostgreSQL does not answer")
-    const { answers, cause, result } = receiveMessageOnPort(port1)?.message ?? {}
-    if (answers !== number) throw new Error(`PostgreSQL answers ${answers} where ${number} was asked`)
+    port1.postMessage(asked)
+    // The notice of the answer before may come only now.
+    while (Atomics.load(flag, 0) === 0) {
+      if (Atomics.wait(flag, 0, 0, 120_000) === "timed-out") throw new Error("PostgreSQL does not answer")
+    }
+    const { cause, result } = receiveMessageOnPort(port1)?.message ?? {}
     if (cause !== undefined) {
       const { config } = asked as { config?: { text?: string } }
       throw Object.assign(new Error(), cause, { message: `${cause.message}: ${config?.text ?? ""}` })

@@ -103,7 +103,7 @@ export const makeServerEngine = (port: number): Engine => {
       const [transactions, reading] = Effect.runSync(Scope.extend(opened, scope))
       return { scope, transactions, reader: lazy(reading.connect) }
     }
-    const end = () => Effect.runSync(Scope.close(present.scope, Exit.void))
+    const end = () => void Effect.runFork(Scope.close(present.scope, Exit.void))
     let present = make()
     return {
       get transactions() {
