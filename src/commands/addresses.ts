@@ -21,7 +21,7 @@ import * as Sql from "../Sql.ts"
 import { whileLocked } from "./askDaemon.ts"
 import { complain, print, table } from "./Output.ts"
 import { askFor, commandWith, decoded } from "./operationCommand.ts"
-import { controlTargetOf, loadSettings, UsageError } from "./options.ts"
+import { controlTargetOf, loadSettings, mustBeFile, UsageError } from "./options.ts"
 import { allReceived } from "./sweepInputs.ts"
 
 const usdRule = "be an amount of USD such as 5 or 0.50"
@@ -128,6 +128,7 @@ const unswept = commandWith(
 const jumpDirectly = Effect.fn("commands.jumpDirectly")(function* (settings: SettingsShape, by: number) {
   const { user: who } = yield* Invocation
   const { path } = settings.database
+  yield* mustBeFile(settings, "start tilld, and give the command at the node that works")
   if (!existsSync(path)) {
     return yield* new UsageError({ message: `There is no database ${path}: no address has been handed out` })
   }

@@ -5,7 +5,7 @@ import { Invocation } from "../Control/Invocation.ts"
 import type { SettingsShape } from "../Settings.ts"
 import { ask } from "./askDaemon.ts"
 import { complain, print } from "./Output.ts"
-import { common, loadSettings, UsageError } from "./options.ts"
+import { common, loadSettings, mustBeFile, UsageError } from "./options.ts"
 
 const options = {
   ...common,
@@ -47,12 +47,10 @@ export const backupCommand = Command.make(
       })
     }
     const settings = yield* loadSettings(rest)
-    if (settings.postgres !== undefined) {
-      return yield* new UsageError({
-        message:
-          "The data is in PostgreSQL, which has its own backups: pg_dump, or base backups with its log (docs/two-machines.md)"
-      })
-    }
+    yield* mustBeFile(
+      settings,
+      "it has backups of its own, pg_dump, or base backups with its log (docs/two-machines.md)"
+    )
     const { backUp } = yield* Effect.promise(() => import("../Backup.ts"))
     const { note, ...made } = yield* backUp(file, force, {
       database: settings.database.path,

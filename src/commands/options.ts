@@ -54,6 +54,10 @@ export const loadSettings = (
     return yield* load({ path: yield* configPath(options), env })
   })
 
+/** Refuses what works on the database's file, where there is none; `instead`: what to do then. */
+export const mustBeFile = ({ postgres }: SettingsShape, instead: string): Effect.Effect<void, UsageError> =>
+  postgres === undefined ? Effect.void : new UsageError({ message: `The data is in PostgreSQL: ${instead}` })
+
 /**
  * Where a command asks the daemon: at the socket that `TILLD_SOCKET` names, for users who may not read the configuration,
  * unless the command line names a configuration.

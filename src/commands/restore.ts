@@ -9,7 +9,7 @@ import { blindJump } from "../Payments/addresses/IndexMark.ts"
 import * as InstanceLock from "../Sql/InstanceLock.ts"
 import { whileLocked } from "./askDaemon.ts"
 import { print, table } from "./Output.ts"
-import { common, fileOption, loadSettings } from "./options.ts"
+import { common, fileOption, loadSettings, mustBeFile } from "./options.ts"
 
 const head = ({ database, file, gapSeconds, kept, madeAt, masterKey, migrates, newest, overruled, schema }: Restored) =>
   [
@@ -161,6 +161,10 @@ export const restoreCommand = Command.make(
   Effect.fnUntraced(function* ({ file, force, identity, json, ...rest }) {
     const { env, user: who } = yield* Invocation
     const settings = yield* loadSettings(rest)
+    yield* mustBeFile(
+      settings,
+      "restore its own backup; a file is moved there by tilld store copy (docs/two-machines.md)"
+    )
     const { restore } = yield* restoring
     const restored = yield* Effect.scoped(
       Effect.zipRight(

@@ -11,7 +11,7 @@ import * as InstanceLock from "../Sql/InstanceLock.ts"
 import * as Sql from "../Sql.ts"
 import { whileLocked } from "./askDaemon.ts"
 import { complain, print } from "./Output.ts"
-import { common, fileOption, loadSettings, UsageError } from "./options.ts"
+import { common, fileOption, loadSettings, mustBeFile, UsageError } from "./options.ts"
 
 /** Seals all secrets with the master key `next`. Holds the instance lock, so that no daemon runs meanwhile. */
 const rotateSecrets = Effect.fn("commands.rotateSecrets")(function* (
@@ -40,6 +40,10 @@ const rotate = Command.make(
   Effect.fnUntraced(function* ({ newKey, ...options }) {
     const { env } = yield* Invocation
     const settings = yield* loadSettings(options)
+    yield* mustBeFile(
+      settings,
+      "the master key is changed in a file, to which tilld store copy --to moves the data, and --from moves it back"
+    )
     const next = yield* readNewMasterKey(Option.getOrUndefined(newKey), env)
     if (!existsSync(settings.database.path)) {
       return yield* new UsageError({ message: `There is no database ${settings.database.path}: nothing is sealed yet` })
