@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from "node:net"
 import { expect } from "@effect/vitest"
-import { Context, Deferred, Effect, Either, Exit, Fiber, Layer, Scope } from "effect"
+import { Context, Deferred, Effect, Either, Exit, Fiber, FiberId, Layer, Scope } from "effect"
 import { StoreConnection, type StorePlace } from "../../src/Sql/postgres/Connection.ts"
 import { ofDefinitions, ofStatement } from "../../src/Sql/postgres/dialect.ts"
 import { serverStore } from "../../src/Sql/postgres/layer.ts"
@@ -34,54 +34,58 @@ type Cut = "before" | "after" | "silent"
 const proxy = (to: number) =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.async<{ port: number; cut: (how: Cut) => void; close: () => void }>((resume) => {
-        let cut: Cut | undefined
-        const sockets = new Set<Socket>()
-        const server = createServer((client) => {
-          const upstream = connect(to, "127.0.0.1")
-          for (const socket of [client, upstream]) {
-            sockets.add(socket)
-            socket.on("error", () => {})
-          }
-          client.on("data", (bytes) => {
-            if (cut === "silent") return
-            const commits = bytes.includes("COMMIT")
-            if (cut === undefined || !commits || cut === "after") upstream.write(bytes)
-            if (cut !== undefined && commits) {
-              // What PostgreSQL was sent it carries out; nobody hears of it.
-              upstream.pause()
-              client.destroy()
-              if (cut === "before") upstream.destroy()
-              cut = undefined
+      Effect.async<{ port: number; cut: (how: Cut) => void; close: () => void; swallowed: Effect.Effect<void> }>(
+        (resume) => {
+          let cut: Cut | undefined
+          const swallowed = Deferred.unsafeMake<void>(FiberId.none)
+          const sockets = new Set<Socket>()
+          const server = createServer((client) => {
+            const upstream = connect(to, "127.0.0.1")
+            for (const socket of [client, upstream]) {
+              sockets.add(socket)
+              socket.on("error", () => {})
             }
-          })
-          upstream.on("data", (bytes) => {
-            if (cut !== "silent") client.write(bytes)
-          })
-          upstream.on("close", () => client.destroy())
-          client.on("close", () => upstream.end())
-        })
-        server.listen(0, "127.0.0.1", () => {
-          const address = server.address()
-          const port = typeof address === "object" && address !== null ? address.port : 0
-          const close = () => {
-            server.close()
-            for (const socket of sockets) socket.destroy()
-          }
-          resume(
-            Effect.succeed({
-              port,
-              close,
-              cut: (how) => {
-                cut = how
+            client.on("data", (bytes) => {
+              if (cut === "silent") return Deferred.unsafeDone(swallowed, Exit.void)
+              const commits = bytes.includes("COMMIT")
+              if (cut === undefined || !commits || cut === "after") upstream.write(bytes)
+              if (cut !== undefined && commits) {
+                // What PostgreSQL was sent it carries out; nobody hears of it.
+                upstream.pause()
+                client.destroy()
+                if (cut === "before") upstream.destroy()
+                cut = undefined
               }
             })
-          )
-        })
-      }),
+            upstream.on("data", (bytes) => {
+              if (cut !== "silent") client.write(bytes)
+            })
+            upstream.on("close", () => client.destroy())
+            client.on("close", () => upstream.end())
+          })
+          server.listen(0, "127.0.0.1", () => {
+            const address = server.address()
+            const port = typeof address === "object" && address !== null ? address.port : 0
+            const close = () => {
+              server.close()
+              for (const socket of sockets) socket.destroy()
+            }
+            resume(
+              Effect.succeed({
+                port,
+                close,
+                swallowed: Deferred.await(swallowed),
+                cut: (how) => {
+                  cut = how
+                }
+              })
+            )
+          })
+        }
+      ),
       ({ close }) => Effect.sync(close)
     ),
-    ({ cut, port }) => ({ cut, port })
+    ({ cut, port, swallowed }) => ({ cut, port, swallowed })
   )
 
 const services = Layer.mergeAll(Metrics.layer, Workers.layer)
@@ -221,6 +225,7 @@ liveSuite(Server.layer, "a store in PostgreSQL", (test) => {
     yield* write(put("before"))
     line.cut("silent")
     const waiting = yield* Effect.fork(write(put("waits")))
+    yield* line.swallowed
     yield* Effect.fork(Deferred.fail(lost, new LeaseLost({ message: "" })))
     const since = performance.now()
     expect(yield* Effect.flip(Fiber.join(waiting))).toMatchObject({ _tag: "StoreUnavailable" })

@@ -1,167 +1,171 @@
-import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
-import { describe, expect } from "@effect/vitest"
-import { Effect, Fiber, Queue, Ref } from "effect"
-import type { PaymentObject } from "../../src/Domain/Payment.ts"
-import {
-  confirmations,
-  type Daemon,
-  type Home,
-  localChain,
-  makeCall,
-  makeHome,
-  opened,
-  pay,
-  waitForLog
-} from "../lib/daemon.ts"
-import { makeInbox } from "../lib/inbox.ts"
-import { administer, login, postgresServer, urlOf } from "../lib/postgres.ts"
-import { type Running, startTilld } from "../lib/processes.ts"
-import { liveTest } from "../lib/scopedTest.ts"
-import { temporaryFolder } from "../lib/store.ts"
+import { expect } from "@effect/vitest"
+import { Effect } from "effect"
+import { chainNames } from "../../src/Domain/Chain.ts"
+import { waitUntil } from "../lib/postgresCluster.ts"
+import { liveSuite } from "../lib/scopedTest.ts"
+import { tcpLine } from "../lib/tcpLine.ts"
+import { type Unit, World } from "./world.ts"
 
-/** Rounds of each way to lose the node that works: one, or as many as `npm run test:failover` wants. */
-const { FAILOVER_ROUNDS = "1" } = process.env
-const rounds = Number(FAILOVER_ROUNDS)
+/** Rounds of each way to lose what works: one, or as many as `npm run test:failover` wants. */
+const { FAILOVER_ROUNDS } = process.env
+const rounds = Number(FAILOVER_ROUNDS ?? "1")
 
-const hookPath = "/hook"
-
-/** Seconds from the loss of a node to the first answer of the next one, at most. */
+/** Seconds that a shop is without an answer, at most. */
 const longest = 10
 
-/** A node beside that of a home, with the same keys. */
-const besides = (home: Home, name: string) =>
-  Effect.map(temporaryFolder, (folder): Home => {
-    const config = join(folder, "tilld.toml")
-    writeFileSync(
-      config,
-      readFileSync(home.config, "utf8").replaceAll(home.folder, folder).replace('"one"', `"${name}"`)
-    )
-    for (const file of ["master.key", "password"]) copyFileSync(join(home.folder, file), join(folder, file))
-    return { ...home, folder, config, database: join(folder, "tilld.db") }
+const report = (what: string) =>
+  Effect.sync(() => {
+    if (FAILOVER_ROUNDS !== undefined) process.stdout.write(`${what}\n`)
   })
 
-interface Node {
-  readonly home: Home
-  readonly running: Running
-}
-
-const startNode = (home: Home): Effect.Effect<Node, never, import("effect").Scope.Scope> =>
-  Effect.map(startTilld(["serve", "--config", home.config]), (running) => ({ home, running }))
-
-/** Waits until a node is a standby; gives its base URL. */
-const standbyOf = ({ running }: Node) =>
-  Effect.map(waitForLog(running, "this node is a standby"), ({ annotations }) => `http://127.0.0.1:${annotations.port}`)
-
-const world = Effect.gen(function* () {
-  const port = yield* postgresServer()
-  yield* administer(port, "postgres", "CREATE DATABASE shop")
-  const inbox = yield* makeInbox()
-  const chain = yield* localChain("base")
-  const store = (folder: string) => `[database]
-engine = "postgres"
-url = "${urlOf(port, "shop")}"
-password_file = "${folder}/password"
-mark_folder = "${folder}/../marks-of-${folder.split("/").at(-1)}"
-[node]
-name = "one"
-folder = "${folder}"`
-  const plain = yield* makeHome({ chains: new Map([["base", chain]]), caFile: inbox.caFile })
-  const text = readFileSync(plain.config, "utf8")
-  writeFileSync(plain.config, text.replace(/\[database\]\npath = .*/, store(plain.folder)))
-  writeFileSync(join(plain.folder, "password"), login.password, { mode: 0o600 })
-  return { chain, inbox, one: plain, two: yield* besides(plain, "two") }
+/** Payments on all chains that are paid, and that the node that works knows of. */
+const paidRound = Effect.gen(function* () {
+  const world = yield* World
+  const payments = yield* Effect.forEach(chainNames, world.create)
+  yield* Effect.forEach(payments, (payment) => world.payAndMine(payment), { concurrency: "unbounded" })
+  yield* Effect.forEach(payments, (payment) => world.told(payment, "payment.detecting"))
+  return payments
 })
 
-/** A shop that asks one node and then the other, and never stops; it keeps what was acknowledged. */
-const shopOf = (bases: Ref.Ref<ReadonlyArray<string>>, key: string, tag: string) =>
+/** Waits for the next payment of the shop, by this node if one is given. */
+const recovered = Effect.fnUntraced(function* (how: string, since: number, by?: Unit) {
+  const { to } = yield* (yield* World).served(since, by)
+  const seconds = (to - since) / 1000
+  yield* report(`${how}: works again after ${seconds.toFixed(1)} s`)
+  expect(seconds).toBeLessThan(longest)
+})
+
+/** Judges all that was acknowledged, and how long the shop has failed since this moment. */
+const checked = Effect.fnUntraced(function* (how: string, since: number) {
+  const world = yield* World
+  yield* world.check
+  const failed = world.longestFailure(since)
+  yield* report(`${how}: the shop failed for ${failed.toFixed(1)} s`)
+  expect(failed).toBeLessThan(longest)
+})
+
+type Loss = (active: Unit) => Effect.Effect<unknown, never, World>
+
+/** Stops the process of a node at a moment when a transaction of it is open, which no later answer of PostgreSQL ends. */
+const stopInTransaction: Loss = ({ process }) =>
   Effect.gen(function* () {
-    const made: Array<PaymentObject> = []
-    const bell = yield* Queue.unbounded<void>()
-    const refused: Array<number> = []
-    let n = 0
-    const order = Effect.gen(function* () {
-      const body = { merchantRef: `${tag} ${++n}`, amount: "25000000", currency: "USDC", chain: "base" }
-      for (let tried = 0; ; tried++) {
-        const all = yield* Ref.get(bases)
-        const call = yield* makeCall(all[tried % all.length] ?? "", key)
-        const answer = yield* Effect.option(
-          Effect.timeout(
-            Effect.sandbox(
-              call<PaymentObject & { error?: { code: string; paymentId?: string } }>("POST", "/v1/payments", body)
-            ),
-            "2 seconds"
-          )
-        )
-        if (answer._tag === "Some") {
-          const { body: got, status } = answer.value
-          if (status === 201) {
-            made.push(got)
-            return yield* bell.offer(undefined)
-          }
-          // The answer to a request before was lost: it was done once.
-          if (status === 409) return
-          refused.push(status)
-        }
-        yield* Effect.sleep("50 millis")
-      }
-    }).pipe(Effect.scoped)
-    const fiber = yield* Effect.forkScoped(Effect.forever(order))
-    return { made, refused, bell, next: bell.take, stop: Fiber.interrupt(fiber) }
+    const { server } = yield* World
+    const open = server().ask<{ xact: string }>(
+      "shop",
+      "SELECT pid || '/' || xact_start AS xact FROM pg_stat_activity WHERE datname = 'shop' AND state = 'idle in transaction'"
+    )
+    while (true) {
+      yield* process().signal("SIGSTOP")
+      const [first] = yield* open
+      // What it had sent may end it yet.
+      yield* Effect.sleep("20 millis")
+      const [second] = yield* open
+      if (first !== undefined && first.xact === second?.xact) return
+      yield* process().signal("SIGCONT")
+      yield* Effect.sleep("3 millis")
+    }
   })
 
-type Loss = (node: Running) => Effect.Effect<unknown>
-
-/** How a node that works is lost, and whether its process is there afterwards. */
+/** How a node that works is lost. */
 const losses: Readonly<Record<string, Loss>> = {
-  "is killed": (node) => node.end("SIGKILL"),
-  "is stopped by SIGSTOP": (node) => node.signal("SIGSTOP"),
-  "hands over at a SIGTERM": (node) => node.signal("SIGTERM")
+  "is killed": ({ process }) => process().end("SIGKILL"),
+  "is stopped by SIGSTOP": ({ process }) => process().signal("SIGSTOP"),
+  "is stopped by SIGSTOP within a transaction": stopInTransaction,
+  "hands over at a SIGTERM": ({ process }) => process().signal("SIGTERM"),
+  "is cut off from the database": ({ line }) => Effect.sync(line.cut),
+  "hears no more of the database, nor that of it": ({ line }) => Effect.sync(line.silence)
 }
 
-describe("of two nodes, where the one that works", () => {
+liveSuite(World.layer, "nothing acknowledged is lost or done twice", (test) => {
   for (const [how, lose] of Object.entries(losses)) {
-    liveTest(`${how}, the other one goes on: nothing acknowledged is lost, or done twice`, function* () {
-      const { chain, inbox, one, two } = yield* world
-      let active: Node = yield* startNode(one)
-      let daemon: Daemon = yield* opened(one, active.running)
-      const { key } = daemon
+    test(`where the node that works ${how}, and the other one goes on`, function* () {
+      const world = yield* World
       for (let round = 1; round <= rounds; round++) {
-        const next = active.home === one ? two : one
-        const waiting = yield* startNode(next)
-        const base = yield* standbyOf(waiting)
-        const payment = yield* daemon.create({
-          ...{ chain: "base", currency: "USDC", amount: "25000000", webhookUrl: inbox.url + hookPath }
-        })
-        const bases = yield* Ref.make<ReadonlyArray<string>>([daemon.url, base])
-        const shop = yield* shopOf(bases, key, `${how} ${round}`)
-        const hash = yield* pay(chain, payment)
-        yield* chain.mine()
-        yield* inbox.take(hookPath, payment, "payment.created", "payment.detecting")
-
-        yield* shop.next
+        const { active, other } = yield* world.settled
+        yield* paidRound
+        const ended = active.ends().length
+        const mended = Effect.sync(active.line.mend)
+        yield* lose(active)
         const lostAt = performance.now()
-        yield* Effect.forkScoped(lose(active.running))
-        const went = yield* opened(next, waiting.running, key)
-        const seconds = (performance.now() - lostAt) / 1000
-        expect(seconds).toBeLessThan(longest)
-        yield* chain.mine(confirmations)
-        const [confirmed] = yield* inbox.take(hookPath, payment, "payment.confirmed")
-        expect(confirmed?.event.data).toMatchObject({ status: "confirmed", txHash: hash })
-        yield* Queue.takeAll(shop.bell)
-        yield* shop.next
-        yield* shop.stop
-        const made = [...shop.made, payment]
-        for (const each of made) expect(yield* went.payment(each)).toMatchObject({ id: each.id, address: each.address })
-        expect(new Set(made.map(({ address }) => address)).size).toBe(made.length)
-        expect(shop.refused.filter((status) => status !== 503)).toEqual([])
-
-        // What was stopped finds that it is not wanted any more, and ends.
-        if (how.includes("SIGSTOP")) yield* active.running.signal("SIGCONT")
-        yield* active.running.ended
-        active = waiting
-        daemon = went
+        const goesOn = active.process().signal("SIGCONT")
+        yield* Effect.ensuring(recovered(how, lostAt, other), goesOn)
+        // What was stopped or cut off finds that it is not wanted any more, and ends.
+        yield* Effect.ensuring(world.ended(active, ended), mended)
+        yield* report(`${how}: has ended after ${((performance.now() - lostAt) / 1000).toFixed(1)} s`)
+        yield* checked(how, lostAt)
       }
     })
   }
+
+  for (const how of ["fast", "immediate"] as const) {
+    test(`where PostgreSQL is stopped (${how}), and begins again`, function* () {
+      const world = yield* World
+      for (let round = 1; round <= rounds; round++) {
+        yield* world.settled
+        yield* paidRound
+        yield* world.server().stop(how)
+        yield* world.server().start
+        const since = performance.now()
+        yield* recovered(`PostgreSQL restarts (${how})`, since)
+        yield* checked(`PostgreSQL restarts (${how})`, since)
+      }
+    })
+  }
+
+  test("where the synchronous standby of PostgreSQL is promoted", function* () {
+    const world = yield* World
+    for (let round = 1; round <= rounds; round++) {
+      yield* world.settled
+      const primary = world.server()
+      const standby = yield* world.standby(primary.port)
+      yield* primary.ask("postgres", "ALTER SYSTEM SET synchronous_standby_names = '*'")
+      yield* primary.ask("postgres", "SELECT pg_reload_conf()")
+      yield* waitUntil(primary, "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'")
+      yield* paidRound
+      yield* primary.stop("immediate")
+      yield* standby.ask("postgres", "SELECT pg_promote()")
+      yield* world.turnTo(standby)
+      const since = performance.now()
+      yield* recovered("a synchronous standby is promoted", since)
+      yield* checked("a synchronous standby is promoted", since)
+    }
+  })
+
+  test("where an asynchronous standby is promoted, but for what it had not got: money for that is an exception", function* () {
+    const world = yield* World
+    for (let round = 1; round <= rounds; round++) {
+      yield* world.settled
+      const primary = world.server()
+      const replication = yield* tcpLine(primary.port)
+      const standby = yield* world.standby(replication.port)
+      const kept = yield* paidRound
+      for (const { id } of kept) {
+        yield* waitUntil(standby, `SELECT FROM tilld.payments WHERE id = '${id}' AND status = 'detecting'`, "shop")
+      }
+      replication.cut()
+      // Confirmed twice, then: by events with one id.
+      for (const { id } of kept) world.retold.add(id)
+      yield* world.mineAll
+      yield* Effect.forEach(kept, (payment) => world.told(payment, "payment.confirmed"))
+      const before = yield* world.create("base")
+      const after = yield* world.create("polygon")
+      yield* world.payAndMine(before)
+      yield* world.told(before, "payment.detecting")
+      yield* primary.stop("immediate")
+      yield* standby.ask("postgres", "SELECT pg_promote()")
+      const present = yield* standby.ask<{ id: string }>("shop", "SELECT id FROM tilld.payments")
+      const ids = new Set(present.map(({ id }) => id))
+      for (const id of world.acknowledged.keys()) if (!ids.has(id)) world.lost.add(id)
+      expect([before, after].filter(({ id }) => !world.lost.has(id))).toEqual([])
+      yield* world.turnTo(standby)
+      const since = performance.now()
+      yield* recovered("an asynchronous standby is promoted", since)
+      yield* world.payAndMine(after)
+      yield* checked("an asynchronous standby is promoted", since)
+      for (const { address, amount, chain } of [before, after]) {
+        const found = yield* world.exceptionAt(address)
+        expect(found).toMatchObject({ kind: "unknown_payment", chain, amount })
+      }
+    }
+  })
 })

@@ -2,6 +2,7 @@
  * Connections to PostgreSQL. Statements are pipelined: each is sent at once and answered in order, so that those which do
  * not wait for each other cost one round trip together. Each is prepared once a connection.
  */
+import type { Socket } from "node:net"
 import { Effect } from "effect"
 import pg from "pg"
 import { type Db, type Param, StoreUnavailable } from "../Db.ts"
@@ -161,6 +162,12 @@ export class StoreConnection {
     this.#client.end(() => {})
   }
 
+  /** What waits for an answer fails. The client's own `end` would wait for it. */
+  abandon(): void {
+    this.#isOpen = false
+    ;(this.#client as unknown as { connection: { stream: Socket } }).connection.stream.destroy()
+  }
+
   /** Runs a statement without parameters; gives what PostgreSQL says that it has done. */
   readonly script = (text: string): Effect.Effect<string, StoreUnavailable> =>
     Effect.async((resume) => {
@@ -248,13 +255,12 @@ export const reopened = (place: StorePlace, { lost = Effect.never, millis }: Reo
   Effect.gen(function* () {
     let present: StoreConnection | undefined
     let isOver = false
-    const close = Effect.sync(() => present?.close())
-    yield* Effect.addFinalizer(() => close)
-    const end = Effect.suspend(() => {
+    yield* Effect.addFinalizer(() => Effect.sync(() => present?.close()))
+    const end = Effect.sync(() => {
       isOver = true
-      return close
+      present?.abandon()
     })
-    yield* Effect.forkScoped(Effect.catchAllCause(lost, () => end))
+    yield* Effect.forkScoped(Effect.catchAll(lost, () => end))
     const one = yield* Effect.makeSemaphore(1)
     const open = one.withPermits(1)(
       Effect.suspend(() => {

@@ -122,8 +122,9 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
       yield* Effect.sleep(renewal)
     }
   })
+  let isHeld = true
   const { asked, epoch, history } = yield* Effect.acquireRelease(Effect.interruptible(waited), ({ epoch, history }) =>
-    Effect.ignore(run((db) => db.run(release, [epoch, history])))
+    isHeld ? Effect.ignore(run((db) => db.run(release, [epoch, history]))) : Effect.void
   )
 
   const keep = Effect.gen(function* () {
@@ -140,6 +141,9 @@ export const acquireLease = Effect.fn("Sql.acquireLease")(function* (
       until = renewing + leaseMillis - margin
     }
   })
-  const renewing = yield* Effect.forkScoped(keep)
+  const given = Effect.sync(() => {
+    isHeld = false
+  })
+  const renewing = yield* Effect.forkScoped(Effect.tapError(keep, () => given))
   return { epoch, history, lost: Fiber.join(renewing) } satisfies Lease
 })
