@@ -227,12 +227,14 @@ const lives = (
   Effect.flatMap(live(settings, lasting), (next) => lives(next, lasting))
 
 /** What a node that waits says of the one that works: to anybody, and to the operator. */
-const standingText = ({ holder }: NodeStanding): string =>
+const holderText = ({ holder }: NodeStanding): string =>
   `standby; ${holder === undefined ? "no node is active" : `active is ${holder.node}`}`
+const standingText = (standing: NodeStanding): string =>
+  `${holderText(standing)}${standing.problem === undefined ? "" : "; this node could not take over, and its log says why"}`
 const reasonText = (standing: NodeStanding): string => {
   const version = standing.holder === undefined ? "" : ` with tilld ${standing.holder.version}`
   const problem = standing.problem === undefined ? "" : `; this node could not take over: ${standing.problem}`
-  return `${standingText(standing)}${version}${problem}`
+  return `${holderText(standing)}${version}${problem}`
 }
 
 /**
