@@ -15,6 +15,7 @@ const parts = {
   suites: ["node_modules/.bin/vitest", "run", "--mode", "long"],
   postgres: ["npm", "run", "test:postgres"],
   sim: ["npm", "run", "sim", "--", "--seeds", "300", "--seed", seed],
+  simPostgres: ["npm", "run", "sim", "--", "--engine", "postgres", "--seeds", "60", "--seed", seed],
   fuzz: ["npm", "run", "test:fuzz", "--", "--count", "4000", "--seed", seed],
   bench: ["npm", "run", "bench", "--", "create", "reads", "start", "units", "paint", "--rows=100000", "--tries=3"]
 }

@@ -88,7 +88,9 @@ const startUnit = Effect.fnUntraced(function* (plain: Home, name: string, line: 
     url: `http://127.0.0.1:${port}`,
     process: () => process,
     ends: () => ends,
-    install: (binary: string) => void (options = { binary })
+    install: (binary: string): void => {
+      options = { binary }
+    }
   } satisfies Unit
 })
 
