@@ -3,6 +3,7 @@ import type { SettingsShape, SettingsSource } from "../../Settings.ts"
 import { type Db, oneValue } from "../Db.ts"
 import { StoreConnection } from "./Connection.ts"
 import { type Holder, selectHolder } from "./lease.ts"
+import { selectReplicas } from "./nodes.ts"
 import { placeOf } from "./place.ts"
 
 const setting = (db: Db, key: string) =>
@@ -16,9 +17,21 @@ export const lookAt = (postgres: NonNullable<SettingsShape["postgres"]>, env: Se
       Effect.sync(() => opened.close())
     )
     const db = connection.db()
+    const may = `SELECT CASE WHEN to_regnamespace(quote_ident(?)) IS NULL THEN has_database_privilege(current_database(), 'CREATE')
+      ELSE has_schema_privilege(quote_ident(?), 'CREATE') AND has_schema_privilege(quote_ident(?), 'USAGE') END`
+    const mayMake = (yield* oneValue<number>(db, may, [place.schema, place.schema, place.schema])) === 1
     const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename IN ('migrations', 'lease')"
-    const isThere = (yield* oneValue<number>(db, tables, [place.schema])) === 2
+    const isThere = mayMake && (yield* oneValue<number>(db, tables, [place.schema])) === 2
+    const asked = Date.now()
+    const theirs =
+      (yield* oneValue<number>(db, "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")) ?? 0
     return {
+      /** Whether this user may make tables there. */
+      mayMake,
+      /** Milliseconds by which its clock is ahead of this machine's. */
+      ahead: theirs - (asked + Date.now()) / 2,
+      replicas: (yield* db.all(selectReplicas)).length,
+      isSynchronous: (yield* setting(db, "synchronous_standby_names")) !== "",
       version: Math.floor(Number(yield* setting(db, "server_version_num")) / 10_000),
       encoding: yield* setting(db, "server_encoding"),
       synchronous: yield* setting(db, "synchronous_commit"),

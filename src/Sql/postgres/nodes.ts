@@ -16,7 +16,7 @@ const others = `SELECT DISTINCT application_name AS name FROM pg_stat_activity
     AND state_change > clock_timestamp() - interval '10 seconds' ORDER BY name`
 const takeovers = "SELECT count(*) FROM unnest((SELECT taken FROM lease)) AS at WHERE at > now() - interval '1 hour'"
 /** Without the right to read it (pg_monitor) how far they are is null. */
-const replicas = `SELECT application_name AS name, pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn) AS behind
+export const selectReplicas = `SELECT application_name AS name, pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn) AS behind
   FROM pg_stat_replication WHERE state = 'streaming' OR state IS NULL`
 
 export interface Replica {
@@ -43,7 +43,7 @@ export const lookAtNodes = (db: Db, own: Holder) =>
     const found: Nodes = {
       standbys,
       takeovers: (yield* oneValue<number>(db, takeovers)) ?? 0,
-      replicas: yield* db.all<Replica>(replicas)
+      replicas: yield* db.all<Replica>(selectReplicas)
     }
     return found
   })
