@@ -207,7 +207,8 @@ describe("docs/monitoring.md", () => {
         "tilld_last_confirmed_time_seconds",
         "tilld_backup_age_seconds",
         "tilld_condition",
-        "tilld_condition_since"
+        "tilld_condition_since",
+        "tilld_node_active"
       ]
       expect([...scrape.types.keys(), ...mayBeAbsent].sort()).toEqual([...labelsOf.keys()].sort())
       for (const { labels, name } of scrape.samples) {

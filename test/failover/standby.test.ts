@@ -2,6 +2,7 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { expect } from "@effect/vitest"
 import { Effect } from "effect"
+import { request } from "undici"
 import { type Home, homeOn, opened, waitForLog } from "../lib/daemon.ts"
 import { administer, login, postgresServer, urlOf } from "../lib/postgres.ts"
 import { liveTest } from "../lib/scopedTest.ts"
@@ -43,8 +44,8 @@ port = 0`
   const { annotations } = yield* waitForLog(waiting, "this node is a standby")
   const textAt = (at: unknown, path: string) =>
     Effect.promise(async () => {
-      const response = await fetch(`http://127.0.0.1:${at}${path}`)
-      return [response.status, await response.text()] as const
+      const { body, statusCode } = await request(`http://127.0.0.1:${at}${path}`)
+      return [statusCode, await body.text()] as const
     })
   expect(yield* textAt(annotations["port"], "/readyz")).toEqual([
     503,

@@ -112,7 +112,8 @@ const play = async (): Promise<void> => {
 /** Starts what the databases are in; what ends it. */
 const startEngine = async (): Promise<() => unknown> => {
   if (values.engine !== "postgres") return () => undefined
-  process.env["TEST_ENGINE"] = values.engine
+  const { env } = process
+  env["TEST_ENGINE"] = values.engine
   return (await (await import("../lib/postgresServer.ts")).setup()) ?? (() => undefined)
 }
 

@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { SettingsShape, SettingsSource } from "../../Settings.ts"
 import { type Db, oneValue } from "../Db.ts"
 import { StoreConnection } from "./Connection.ts"
@@ -22,14 +22,15 @@ export const lookAt = (postgres: NonNullable<SettingsShape["postgres"]>, env: Se
     const mayMake = (yield* oneValue<number>(db, may, [place.schema, place.schema, place.schema])) === 1
     const tables = "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename IN ('migrations', 'lease')"
     const isThere = mayMake && (yield* oneValue<number>(db, tables, [place.schema])) === 2
-    const asked = Date.now()
+    const asked = yield* Clock.currentTimeMillis
     const theirs =
       (yield* oneValue<number>(db, "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)")) ?? 0
+    const answered = yield* Clock.currentTimeMillis
     return {
       /** Whether this user may make tables there. */
       mayMake,
       /** Milliseconds by which its clock is ahead of this machine's. */
-      ahead: theirs - (asked + Date.now()) / 2,
+      ahead: theirs - (asked + answered) / 2,
       replicas: (yield* db.all(selectReplicas)).length,
       isSynchronous: (yield* setting(db, "synchronous_standby_names")) !== "",
       version: Math.floor(Number(yield* setting(db, "server_version_num")) / 10_000),
