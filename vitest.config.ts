@@ -19,7 +19,9 @@ const ofFile = [
   "test/{Auth/usage,Auth/storedRows,Chains/ledger/WatchedAddresses,Books/month,Conditions/judge,Conditions/files,Control/rotateSecrets,Payments/pages}.test.ts",
   "test/Payments/addresses/{Addresses,continuity}.test.ts",
   "test/{Operations/auditLog,Webhooks/deliveries.http}.test.ts",
-  "test/Sql/*.test.ts"
+  "test/Sql/*.test.ts",
+  // A browser sees the same of either.
+  "test/**/*{accessibility,browser,keyboard}*.test.ts"
 ]
 const { TEST_ENGINE } = process.env
 
