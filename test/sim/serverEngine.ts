@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { Effect, Exit, Scope } from "effect"
-import type { Db } from "../../src/Sql/Db.ts"
-import { reopened, type StorePlace } from "../../src/Sql/postgres/Connection.ts"
+import type { StorePlace } from "../../src/Sql/postgres/Connection.ts"
+import { makeReader } from "../../src/Sql/postgres/layer.ts"
 import { presentHistory } from "../../src/Sql/postgres/lease.ts"
 import { makeTransactions } from "../../src/Sql/postgres/transactions.ts"
 import { login, template } from "../lib/postgres.ts"
@@ -33,19 +33,6 @@ const connection = (port: number, database: string): Rows => {
   }
   all(`SET search_path TO ${own}`)
   return { all, close: () => client.end() }
-}
-
-/** The statements of a connection that is opened when the first of them comes. */
-const lazy = (connect: Effect.Effect<{ readonly db: () => Db }, Effect.Effect.Error<ReturnType<Db["run"]>>>): Db => {
-  const any = Effect.map(connect, (opened) => opened.db())
-  return {
-    all: (sql, params) => Effect.flatMap(any, (db) => db.all(sql, params)),
-    get: (sql, params) => Effect.flatMap(any, (db) => db.get(sql, params)),
-    run: (sql, params) => Effect.flatMap(any, (db) => db.run(sql, params)),
-    runEach: (sql, rows) => Effect.flatMap(any, (db) => db.runEach(sql, rows)),
-    writes: () => 0,
-    changes: Effect.succeed(0)
-  }
 }
 
 /** Each table with the columns that a row is given with. */
@@ -99,9 +86,9 @@ export const makeServerEngine = (port: number): Engine => {
     const lease = { epoch: 0, history, lost: Effect.never }
     const make = () => {
       const scope = Effect.runSync(Scope.make())
-      const opened = Effect.all([makeTransactions(place, lease), reopened(place)])
-      const [transactions, reading] = Effect.runSync(Scope.extend(opened, scope))
-      return { scope, transactions, reader: lazy(reading.connect) }
+      const opened = Effect.all([makeTransactions(place, lease), makeReader(place, lease.lost, 1)])
+      const [transactions, reader] = Effect.runSync(Scope.extend(opened, scope))
+      return { scope, transactions, reader }
     }
     const end = () => void Effect.runFork(Scope.close(present.scope, Exit.void))
     let present = make()

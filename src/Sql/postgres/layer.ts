@@ -8,7 +8,7 @@ import type { Lease } from "./lease.ts"
 import { makeTransactions } from "./transactions.ts"
 
 /** Queries, each on the next of several connections: a slow one delays those behind it on its own alone. */
-const makeReader = (place: StorePlace, lost: Lease["lost"], connections: number) =>
+export const makeReader = (place: StorePlace, lost: Lease["lost"], connections: number) =>
   Effect.map(Effect.replicateEffect(reopened(place, { lost }), connections), (pool): Db => {
     let next = 0
     const any = Effect.suspend(() =>
