@@ -29,12 +29,13 @@ export const makeNodes = (settings: SettingsShape, reader: Reader["Type"]) => {
     for (const one of replicas) known.add(one.name)
     return [...known].flatMap((subject) => {
       const behind = replicas.flatMap((one) => (one.name === subject ? [one.behind ?? 0] : []))
-      const least = Math.min(...behind)
+      // Standbys may have one name.
+      const most = behind.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...behind)
       const remedy =
         "see its log, and pg_stat_replication: until it has caught up the loss of the primary loses what it lacks"
-      const wrong = behind.length === 0 ? "is not connected any more" : `lacks ${Math.round(least / 1e6)} MB`
+      const wrong = behind.length === 0 ? "is not connected any more" : `lacks ${Math.round(most / 1e6)} MB`
       const summary = `the standby ${subject} of PostgreSQL ${wrong}`
-      return conditionIf(least > mostBehind, "replica_behind", subject, summary, remedy)
+      return conditionIf(most > mostBehind, "replica_behind", subject, summary, remedy)
     })
   }
 

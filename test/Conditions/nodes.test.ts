@@ -11,8 +11,10 @@ import { Reader } from "../../src/Sql.ts"
 import { Metrics } from "../../src/Telemetry/Metrics.ts"
 import { Workers } from "../../src/Telemetry/Workers.ts"
 import { administer, freeLease, login, postgresServer } from "../lib/postgres.ts"
+import { databaseServer, standbyOf } from "../lib/postgresCluster.ts"
 import { liveTest } from "../lib/scopedTest.ts"
 import { testSettings } from "../lib/settings.ts"
+import { tcpLine } from "../lib/tcpLine.ts"
 
 const services = Layer.mergeAll(Metrics.layer, Workers.layer)
 const { version } = packageJson
@@ -78,3 +80,39 @@ liveTest("the node that works sees who waits, with which version, and how often 
     yield* next.end
   }
 })
+
+liveTest(
+  "a standby of PostgreSQL that lacks a file of the log, or is gone, is told of until it has caught up",
+  function* () {
+    const primary = yield* databaseServer
+    const line = yield* tcpLine(primary.port)
+    const standby = yield* standbyOf(primary, line.port)
+    yield* primary.ask("postgres", "CREATE DATABASE nodes")
+    const place: StorePlace = { client: { ...login, port: primary.port, database: "nodes" }, schema: "tilld" }
+    yield* prepare(place)
+    yield* migrateServer(place)
+    const lease = yield* freeLease(place)
+    const store = yield* Layer.build(Layer.provide(serverStore(place, lease), services)).pipe(Effect.provide(services))
+    const settings = testSettings("/nowhere/tilld.db", {
+      node: { name: "one", folder: "/nowhere" },
+      postgres: { url: "", passwordFile: "", rootCertificate: "", schema: "tilld", pool: 1 }
+    })
+    const judged = makeNodes(settings, Context.get(store, Reader))
+    const untilTold = (what: RegExp | undefined) =>
+      Effect.repeat(
+        Effect.map(judged, (all) => all.find(({ kind }) => kind === "replica_behind")?.summary ?? ""),
+        { until: (summary) => (what === undefined ? summary === "" : what.test(summary)) }
+      )
+    yield* untilTold(undefined)
+    line.silence()
+    yield* primary.ask(
+      "nodes",
+      "SELECT pg_logical_emit_message(false, '', repeat('x', 1000000)) FROM generate_series(1, 40)"
+    )
+    yield* untilTold(/^the standby walreceiver of PostgreSQL lacks \d\d MB$/)
+    line.mend()
+    yield* untilTold(undefined)
+    yield* standby.stop("fast")
+    yield* untilTold(/is not connected any more$/)
+  }
+)
